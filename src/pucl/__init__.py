@@ -1,0 +1,67 @@
+"""pucl: classifiers from positive and unlabelled data."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from pucl.data import Dataset, load
+    from pucl.data.pu_split import PUSample, make_pu
+    from pucl.embeddings import embed
+    from pucl.errors import InputError
+    from pucl.heads import fit_head
+    from pucl.labels import check_labels
+    from pucl.losses import contrastive_loss
+    from pucl.metrics import evaluate
+    from pucl.priors import PriorEstimate
+    from pucl.pseudo_labels import PseudoLabels, pseudo_label
+    from pucl.training import TrainConfig, pretrain
+
+# Where each public name lives. It is imported on first use: `import pucl` alone loads neither torch nor scikit-learn.
+_HOME = (
+    ("Dataset", "pucl.data"),
+    ("InputError", "pucl.errors"),
+    ("PUSample", "pucl.data.pu_split"),
+    ("PriorEstimate", "pucl.priors"),
+    ("PseudoLabels", "pucl.pseudo_labels"),
+    ("TrainConfig", "pucl.training"),
+    ("check_labels", "pucl.labels"),
+    ("contrastive_loss", "pucl.losses"),
+    ("embed", "pucl.embeddings"),
+    ("evaluate", "pucl.metrics"),
+    ("fit_head", "pucl.heads"),
+    ("load", "pucl.data"),
+    ("make_pu", "pucl.data.pu_split"),
+    ("pretrain", "pucl.training"),
+    ("pseudo_label", "pucl.pseudo_labels"),
+)
+
+__all__ = [
+    "Dataset",
+    "InputError",
+    "PUSample",
+    "PriorEstimate",
+    "PseudoLabels",
+    "TrainConfig",
+    "check_labels",
+    "contrastive_loss",
+    "embed",
+    "evaluate",
+    "fit_head",
+    "load",
+    "make_pu",
+    "pretrain",
+    "pseudo_label",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for public, home in _HOME:
+        if name == public:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module 'pucl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

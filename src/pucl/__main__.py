@@ -1,0 +1,5 @@
+"""``python -m pucl`` is the ``pucl`` command."""
+
+from pucl.cli import main
+
+main()

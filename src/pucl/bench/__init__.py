@@ -1,0 +1,1 @@
+"""Benchmarks: the only place, with `metrics` and `theory`, where methods meet the truth."""

@@ -1,0 +1,148 @@
+"""The demo: odd against even handwritten digits, 100 labelled positives, no negatives, no class prior."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import pucl
+from pucl.baselines.labelled_centroid import labelled_centroid
+from pucl.baselines.naive import naive
+from pucl.bench.figures import embedding_picture
+from pucl.bench.supervised import fit_supervised
+from pucl.data import Dataset, load
+from pucl.data.pu_split import PUSample, make_pu
+from pucl.embeddings import embed
+from pucl.encoders.inputs import Encoder, Standardise
+from pucl.errors import InputError
+from pucl.heads import fit_head
+from pucl.metrics import Scores, evaluate
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.training import TrainConfig, pretrain
+from pucl.training.loop import Epoch
+
+N_LABELLED = 100
+EPOCHS = 60
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo found.
+
+    Attributes:
+        sample: which rows were labelled and which were not.
+        scores: accuracy, F1 and AUC on held-out digits, by method.
+        prior: π̂, the estimated share of odd digits among the unlabelled ones.
+        images: the ten unlabelled digits most surely odd, (10, 8, 8) uint8, surest first.
+        probabilities: of those ten.
+        picture: where the map of the embedding was saved, or None without matplotlib.
+        report: where everything was saved as JSON.
+    """
+
+    sample: PUSample
+    scores: dict[str, Scores]
+    prior: float
+    images: Any
+    probabilities: list[float]
+    picture: Path | None
+    report: Path
+
+
+def run_demo(
+    *, seed: int = 0, out: Path = Path("pucl-demo"), epochs: int = EPOCHS, on_step: Callable[[str, float], None]
+) -> Demo:
+    """Run every method of the demo and save its picture and numbers into `out`.
+
+    `on_step` hears what is being done and how much of the whole is behind it, from 0 to 1.
+    """
+    folder = _writable(out)
+    data = load("digits", seed=seed)
+    sample = make_pu(data.y_train, N_LABELLED, seed=seed)
+    x, x_test = torch.as_tensor(data.x_train[sample.rows]), torch.as_tensor(data.x_test)
+    config = TrainConfig(epochs=epochs, batch_size=256, learning_rate=4.0, seed=seed)
+
+    on_step("simple methods on raw pixels", 0.0)
+    scores = _on_pixels(x, x_test, sample, data, seed)
+
+    def after_epoch(epoch: Epoch) -> None:
+        on_step(f"puCL, epoch {epoch.number} of {epoch.of}, loss {epoch.loss:.3f}", 0.05 + 0.5 * epoch.number / epochs)
+
+    encoder = pretrain(x, sample.s, objective="pucl", config=config, on_epoch=after_epoch).encoder
+    z, z_test = embed(encoder, x), embed(encoder, x_test)
+    on_step("pseudo-labels", 0.6)
+    for name, method in (("puCL + puPL (the paper's labeller)", "pupl"), ("puCL + cvir (default)", "cvir")):
+        pseudo = pseudo_label(z, sample.s, method=method, seed=seed)
+        scores[name] = evaluate(data.y_test, fit_head(z, sample.s, pseudo)(z_test))
+
+    on_step("fully supervised ceiling", 0.65)
+    ceiling = fit_supervised(x, data.y_train[sample.rows], encoder="small_cnn", view="small_image", config=config)
+    with torch.no_grad():
+        scores["fully supervised (every label known)"] = evaluate(data.y_test, ceiling(x_test))
+
+    on_step("picture", 0.9)
+    picture = _picture(z, sample, data, folder, seed)
+    surest = _surest(pseudo, torch.from_numpy(sample.s))
+    found = [round(float(p), 4) for p in pseudo.probability[surest]]
+    report = _save(folder, seed, config, sample, scores, pseudo.prior)
+    on_step("done", 1.0)
+    return Demo(sample, scores, pseudo.prior, x[surest, 0].numpy(), found, picture, report)
+
+
+def _on_pixels(x: Tensor, x_test: Tensor, sample: PUSample, data: Dataset, seed: int) -> dict[str, Scores]:
+    labelled = torch.from_numpy(sample.s)
+    pixels = Encoder(Standardise.of(x), nn.Flatten())
+    z, z_test = embed(pixels, x), embed(pixels, x_test)
+    head = fit_head(z, sample.s, pseudo_label(z, sample.s, seed=seed))
+    return {
+        "naive (unlabelled as negative)": evaluate(data.y_test, naive(x, labelled)(x_test)),
+        "nearest labelled centroid": evaluate(data.y_test, labelled_centroid(x, labelled)(x_test)),
+        "raw pixels + cvir": evaluate(data.y_test, head(z_test)),
+    }
+
+
+def _surest(pseudo: PseudoLabels, labelled: Tensor, n: int = 10) -> Tensor:
+    """The unlabelled rows with the highest probability of being positive, surest first."""
+    return pseudo.probability.masked_fill(labelled, -1).topk(n).indices
+
+
+def _picture(z: Tensor, sample: PUSample, data: Dataset, folder: Path, seed: int) -> Path | None:
+    title = f"puCL embedding of {len(z):,} digits: odd is positive, {N_LABELLED} are labelled"
+    try:
+        y = data.y_train[sample.rows]
+        return embedding_picture(z.numpy(), sample.s, y, folder / "embedding.png", title=title, seed=seed)
+    except InputError:  # no matplotlib: the demo is worth seeing without its picture
+        return None
+
+
+def _save(
+    folder: Path, seed: int, config: TrainConfig, sample: PUSample, scores: dict[str, Scores], prior: float
+) -> Path:
+    content = {
+        "task": {"data": "digits", "n_labelled": N_LABELLED, "setting": sample.setting, "true_prior": sample.prior},
+        "seed": seed,
+        "config": asdict(config),
+        "estimated_prior": prior,
+        "test": {name: asdict(score) for name, score in scores.items()},
+        "versions": {"pucl": pucl.__version__, "torch": str(torch.__version__), "numpy": np.__version__},
+    }
+    path = folder / "results.json"
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def _writable(out: Path) -> Path:
+    """The folder, made if need be and shown to take a file, before any work is done."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".pucl-write-test"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"pucl demo: --out must be a folder that can be written to; '{out}': {reason}") from None
+    return out

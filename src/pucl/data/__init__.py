@@ -1,0 +1,41 @@
+"""Data sets by name. A data set carries the truth y, which only sampling, metrics and benchmarks may read."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.errors import check_count
+from pucl.registry import get
+
+Kind = Literal["image", "table", "vector"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A task with its truth: rows to train on, rows held out for the final evaluation.
+
+    Images are n × c × h × w, tables and vectors n × d. ``y`` is True for the positive class.
+    """
+
+    name: str
+    kind: Kind
+    positive: str
+    negative: str
+    x_train: NDArray[Any]
+    y_train: NDArray[np.bool_]
+    x_test: NDArray[Any]
+    y_test: NDArray[np.bool_]
+
+    @property
+    def prior(self) -> float:
+        """The share of positives among the training rows, before any of them is labelled."""
+        return float(self.y_train.mean())
+
+
+def load(name: str, *, seed: int = 0, **options: Any) -> Dataset:
+    """The data set registered under `name`; `seed` decides its random parts (a draw or a split), if it has any."""
+    check_count("pucl.load", "seed", seed, low=0)
+    dataset: Dataset = get("datasets", name).function(seed=seed, **options)
+    return dataset

@@ -1,0 +1,101 @@
+"""From a fully labelled set to a PU sample: which rows are labelled positives, which are unlabelled."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
+
+Setting = Literal["case-control", "single-set"]
+SETTINGS = ("case-control", "single-set")
+OWNER = "pucl.make_pu"
+
+
+@dataclass(frozen=True)
+class PUSample:
+    """Rows of a data set and what is observed of them: ``x[sample.rows]`` goes with ``sample.s``.
+
+    ``prior`` is π, the true share of positives inside the unlabelled rows: for benchmarks, never for a method.
+    """
+
+    rows: NDArray[np.intp]
+    s: NDArray[np.bool_]
+    setting: Setting
+    prior: float
+
+    @property
+    def gamma(self) -> float:
+        """γ = n_P / n_U, the strength of supervision."""
+        return float(self.s.sum() / (~self.s).sum())
+
+    @property
+    def kappa(self) -> float:
+        """κ = π(1 − π) / (1 + γ), the factor in the bias of sCL-PU (th:scl_pu_bias)."""
+        return self.prior * (1 - self.prior) / (1 + self.gamma)
+
+
+def make_pu(
+    y: Any,
+    n_labelled: int,
+    *,
+    setting: Setting = "case-control",
+    prior: float | None = None,
+    n_unlabelled: int | None = None,
+    seed: int = 0,
+) -> PUSample:
+    """Label `n_labelled` positives drawn at random and hide every other label.
+
+    Labelled and unlabelled rows never overlap.
+
+    Args:
+        y: the truth, True or 1 for positives.
+        n_labelled: n_P, how many positives are labelled.
+        setting: in ``"case-control"`` U is an independent sample of the population, so its share of positives is that
+            of `y` (or `prior`); in ``"single-set"`` U is simply what is left once P has been labelled.
+        prior: π, the share of positives wanted inside U (case-control only).
+        n_unlabelled: n_U; as many as possible when not given.
+        seed: the same seed draws the same rows.
+    """
+    truth = _truth(y)
+    if setting not in SETTINGS:
+        raise unknown_name("setting", setting, SETTINGS)
+    if setting == "single-set" and prior is not None:
+        raise bad_argument(OWNER, "prior", "left out in the single-set setting, where U is what remains", prior)
+    rng = np.random.default_rng(seed)
+    positives, negatives = rng.permutation(np.flatnonzero(truth)), rng.permutation(np.flatnonzero(~truth))
+    check_count(OWNER, "n_labelled", n_labelled, high=len(positives))
+    labelled, positives = positives[:n_labelled], positives[n_labelled:]
+    if setting == "case-control":
+        share = float(truth.mean()) if prior is None else check_share(OWNER, "prior", prior)
+        n_pos, n_neg = _composition(share, len(positives), len(negatives), n_unlabelled)
+        unlabelled = np.concatenate([positives[:n_pos], negatives[:n_neg]])
+    else:
+        rest = rng.permutation(np.concatenate([positives, negatives]))
+        n = len(rest) if n_unlabelled is None else check_count(OWNER, "n_unlabelled", n_unlabelled, high=len(rest))
+        unlabelled = rest[:n]
+    if len(unlabelled) == 0:
+        raise bad_argument(OWNER, "n_labelled", "small enough to leave unlabelled rows", n_labelled)
+    rows = np.concatenate([labelled, rng.permutation(unlabelled)])
+    s = np.arange(len(rows)) < n_labelled
+    return PUSample(rows, s, setting, float(truth[rows[~s]].mean()))
+
+
+def _composition(share: float, n_pos: int, n_neg: int, n_unlabelled: int | None) -> tuple[int, int]:
+    """How many positives and negatives make U, with the wanted share and no more rows than there are."""
+    largest = int(min(n_pos / share, n_neg / (1 - share)) + 1e-9)
+    n = largest if n_unlabelled is None else n_unlabelled
+    if n_unlabelled is not None:
+        check_count(OWNER, "n_unlabelled", n_unlabelled, high=largest)
+    wanted = min(round(share * n), n_pos)
+    return wanted, min(n - wanted, n_neg)
+
+
+def _truth(y: Any) -> NDArray[np.bool_]:
+    values = np.asarray(y)
+    if values.ndim != 1 or not np.isin(values, [0, 1]).all():
+        raise bad_argument(OWNER, "y", "a vector of 0 and 1 (or booleans)", Described(f"{values.dtype}{values.shape}"))
+    if values.all() or not values.any():
+        raise bad_argument(OWNER, "y", "a vector with both classes", Described("one class only"))
+    return values.astype(bool)

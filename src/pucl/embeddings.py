@@ -1,0 +1,29 @@
+"""Embeddings: what a trained encoder makes of rows, in batches."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pucl.encoders.inputs import as_rows
+from pucl.errors import check_count
+
+OWNER = "pucl.embed"
+
+
+@torch.no_grad()
+def embed(encoder: nn.Module, x: Any, *, batch_size: int = 4096, normalise: bool = True) -> Tensor:
+    """The encoder's output for every row, (n, k), L2-normalised unless told otherwise.
+
+    Rows go through in batches on the encoder's device; the result comes back on the device of `x`.
+    """
+    check_count(OWNER, "batch_size", batch_size)
+    rows = as_rows(x, owner=OWNER)
+    device = next((p.device for p in encoder.parameters()), rows.device)
+    was_training = encoder.training
+    encoder.eval()
+    parts = [encoder(batch.to(device)).to(rows.device) for batch in rows.split(batch_size)]
+    encoder.train(was_training)
+    z = torch.cat(parts)
+    return F.normalize(z, dim=1) if normalise else z

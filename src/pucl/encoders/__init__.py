@@ -1,0 +1,45 @@
+"""Encoders by name: networks from a batch of inputs to a batch of vectors, without the projection head."""
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from pucl.errors import Described, bad_argument
+from pucl.registry import get
+
+Shape = tuple[int, ...]
+
+
+def make_encoder(encoder: str | nn.Module, input_shape: Shape, *, seed: int = 0, **options: Any) -> nn.Module:
+    """A fresh encoder by name, its weights drawn with `seed`; a module of one's own is returned as it is."""
+    if isinstance(encoder, nn.Module):
+        return encoder
+    entry = get("encoders", encoder)
+    kind = "image" if len(input_shape) == 3 else "vector"
+    if kind not in entry.inputs:
+        takes = f"rows of {' or '.join(entry.inputs)} data"
+        raise bad_argument(f"encoder {encoder!r}", "x", takes, Described(f"rows of shape {input_shape}"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module: nn.Module = entry.function(input_shape, **options)
+    return module
+
+
+def embedding_dim(encoder: nn.Module, input_shape: Shape) -> int:
+    """The length of the encoder's output, read off one pass over blank rows."""
+    device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+    was_training = encoder.training
+    with torch.no_grad():
+        out = encoder.eval()(torch.zeros(2, *input_shape, device=device))
+    encoder.train(was_training)
+    if out.ndim != 2 or len(out) != 2:
+        got = Described(f"shape {tuple(out.shape)} for a batch of 2")
+        raise bad_argument(type(encoder).__name__, "the encoder's output", "of shape (batch, dim)", got)
+    return int(out.shape[1])
+
+
+def flat_size(input_shape: Shape) -> int:
+    """How many numbers one row holds."""
+    return math.prod(input_shape)

@@ -1,0 +1,63 @@
+"""One wording for everything a user can get wrong: whose argument, what is allowed, what came."""
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+class InputError(ValueError):
+    """What the user passed cannot be used; the message is one line and says what would have been accepted."""
+
+
+def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputError:
+    """``owner: argument must be allowed; got got``, ready to raise."""
+    return InputError(f"{owner}: {argument} must be {allowed}; got {_short(got)}")
+
+
+def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
+    """An unknown name, answered with the nearest known one and the full list."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return InputError(f"unknown {family} {str(name)!r}: {hint}known: {', '.join(names)}")
+
+
+def check_count(owner: str, argument: str, value: Any, *, low: int = 1, high: int | None = None) -> int:
+    """A whole number within [low, high]; booleans and fractions are refused."""
+    allowed = f"a whole number ≥ {low}" if high is None else f"a whole number from {low} to {high}"
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):
+        raise bad_argument(owner, argument, allowed, value)
+    return int(value)
+
+
+def check_share(owner: str, argument: str, value: Any) -> float:
+    """A number strictly between 0 and 1, such as a class prior."""
+    return _check_number(owner, argument, value, "a number strictly between 0 and 1", low=0.0, high=1.0)
+
+
+def check_positive(owner: str, argument: str, value: Any) -> float:
+    """A finite number above 0, such as a temperature or a learning rate."""
+    return _check_number(owner, argument, value, "a finite number > 0", low=0.0, high=math.inf)
+
+
+def _check_number(owner: str, argument: str, value: Any, allowed: str, *, low: float, high: float) -> float:
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not low < number < high:  # also refuses NaN
+        raise bad_argument(owner, argument, allowed, value)
+    return number
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, Described) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+class Described(str):
+    """A description of what came (``Described("a tensor of shape (3, 4)")``), printed without quotes."""
+
+    __slots__ = ()

@@ -1,0 +1,46 @@
+"""How good a classifier is when the truth is known: accuracy, F1 and the area under the ROC curve."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pucl.errors import Described, bad_argument
+
+OWNER = "pucl.evaluate"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Accuracy and F1 at the decision threshold, and the AUC over all thresholds, each within [0, 1]."""
+
+    accuracy: float
+    f1: float
+    auc: float
+
+    def __str__(self) -> str:
+        return f"accuracy {self.accuracy:.3f}, F1 {self.f1:.3f}, AUC {self.auc:.3f}"
+
+
+def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Scores:
+    """Compare logits with the truth; a row counts as positive above `threshold`."""
+    truth, score = np.asarray(y).astype(bool), np.asarray(logits, dtype=np.float64)
+    if truth.ndim != 1 or truth.shape != score.shape:
+        got = Described(f"shapes {truth.shape} and {score.shape}")
+        raise bad_argument(OWNER, "y and logits", "two vectors of the same length", got)
+    if truth.all() or not truth.any():
+        raise bad_argument(OWNER, "y", "a vector with both classes", Described("one class only"))
+    found = score > threshold
+    hits = int((found & truth).sum())
+    f1 = 2 * hits / max(1, int(found.sum() + truth.sum()))
+    return Scores(float((found == truth).mean()), f1, _auc(truth, score))
+
+
+def _auc(truth: Any, score: Any) -> float:
+    """The chance that a random positive scores above a random negative, ties counting half."""
+    _, index, count = np.unique(score, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    rank = (last - (count - 1) / 2)[index]  # mean rank of each tied group, from 1
+    n_positive = int(truth.sum())
+    below = rank[truth].sum() - n_positive * (n_positive + 1) / 2
+    return float(below / (n_positive * (len(truth) - n_positive)))

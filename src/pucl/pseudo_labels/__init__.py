@@ -1,0 +1,69 @@
+"""Pseudo-labels: from embeddings and PU labels to a label, a probability and a reliability for every row."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pucl.errors import Described, bad_argument, check_count, check_share
+from pucl.labels import check_labels
+from pucl.registry import get
+
+OWNER = "pucl.pseudo_label"
+
+
+@dataclass(frozen=True)
+class PseudoLabels:
+    """What a labeller says of every row.
+
+    Attributes:
+        labels: pseudo-label, True for positive, (n,); labelled positives are always positive.
+        probability: of being positive, within [0, 1], (n,); a label is positive where it is above one half.
+        reliability: how far to trust the pseudo-label, within [0, 1], (n,); labelled positives have 1.
+        prior: the share of positives among the unlabelled rows it used or found.
+    """
+
+    labels: Tensor
+    probability: Tensor
+    reliability: Tensor
+    prior: float
+
+    @classmethod
+    def from_probability(cls, probability: Tensor, labelled: Tensor, *, prior: float | None = None) -> "PseudoLabels":
+        """Labels at one half, reliability as the distance from it; labelled rows are certain."""
+        certain = torch.where(labelled, torch.ones_like(probability), probability)
+        labels = certain > 0.5
+        share = float(labels[~labelled].float().mean()) if prior is None else prior
+        return cls(labels, certain, (2 * certain - 1).abs(), share)
+
+
+def pseudo_label(
+    z: Any, s: Any, *, method: str = "cvir", prior: float | None = None, seed: int = 0, **options: Any
+) -> PseudoLabels:
+    """Pseudo-label every row of an embedding.
+
+    Args:
+        z: embeddings (n, k), finite.
+        s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
+        method: a registered pseudo-labeller.
+        prior: π, the share of positives among the unlabelled rows; estimated or not needed when not given.
+        seed: of whatever is random in the method.
+        options: what else the method takes.
+    """
+    rows = torch.as_tensor(z)
+    if rows.ndim != 2 or not rows.is_floating_point():
+        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
+        raise bad_argument(OWNER, "z", "a floating-point matrix (n, k)", got)
+    bad = (~torch.isfinite(rows).all(dim=1)).nonzero().flatten()
+    if len(bad):
+        got = Described(f"NaN or infinity in {len(bad)} rows, first {int(bad[0])}")
+        raise bad_argument(OWNER, "z", "finite", got)
+    if (rows == rows[0]).all():
+        raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
+    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER)).to(rows.device)
+    if prior is not None:
+        check_share(OWNER, "prior", prior)
+    check_count(OWNER, "seed", seed, low=0)
+    result: PseudoLabels = get("pseudo-labellers", method).function(rows, labelled, prior=prior, seed=seed, **options)
+    return result

@@ -1,0 +1,105 @@
+"""Registries by folder scan: a new loss, encoder, data set … is one new file in its family's folder.
+
+A file registers what it defines with a decorator::
+
+    @register("losses", reference="eq:puCL")
+    def pucl(pairs, *, temperature): ...
+
+`entries(family)` imports every file of the folder once and returns what was registered. The command line, the
+benchmark tables and the contract tests are all driven by it, so nothing else has to be edited.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pucl.errors import Described, bad_argument, unknown_name
+
+FAMILIES: Mapping[str, str] = MappingProxyType(
+    {
+        "losses": "pucl.losses",
+        "encoders": "pucl.encoders",
+        "datasets": "pucl.data",
+        "views": "pucl.views",
+        "pseudo-labellers": "pucl.pseudo_labels",
+        "priors": "pucl.priors",
+        "heads": "pucl.heads",
+        "baselines": "pucl.baselines",
+    }
+)
+INPUTS = ("image", "table", "vector")
+
+_entries: dict[str, dict[str, "Entry"]] = {family: {} for family in FAMILIES}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One registered function and what is known about it."""
+
+    family: str
+    name: str
+    function: Callable[..., Any]
+    reference: str
+    needs_prior: bool
+    inputs: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring, without its full stop."""
+        return (self.function.__doc__ or "").strip().split("\n")[0].rstrip(".")
+
+
+def register(
+    family: str,
+    *,
+    reference: str,
+    name: str | None = None,
+    needs_prior: bool = False,
+    inputs: tuple[str, ...] = INPUTS,
+) -> Callable[[F], F]:
+    """Put the decorated function into `family`.
+
+    Args:
+        family: one of `FAMILIES`.
+        reference: where it comes from: a label of the paper, or a citation.
+        name: the name people type; the function's own name when not given.
+        needs_prior: whether it cannot work without the share of positives in the unlabelled set.
+        inputs: the kinds of input it takes.
+    """
+    if family not in FAMILIES:
+        raise unknown_name("family", family, FAMILIES)
+    if not set(inputs) <= set(INPUTS):
+        raise bad_argument(f"register({family!r})", "inputs", f"a tuple of {INPUTS}", inputs)
+
+    def add(function: F) -> F:
+        key = name or function.__name__
+        known = _entries[family].get(key)
+        if known is not None and known.function.__module__ != function.__module__:
+            taken = Described(f"{key!r}, taken by {known.function.__module__}")
+            raise bad_argument(f"register({family!r})", "name", "new in its family", taken)
+        _entries[family][key] = Entry(family, key, function, reference, needs_prior, inputs)
+        return function
+
+    return add
+
+
+def entries(family: str) -> Mapping[str, Entry]:
+    """All entries of a family by name, in alphabetical order; imports the files of its folder."""
+    if family not in FAMILIES:
+        raise unknown_name("family", family, FAMILIES)
+    package = importlib.import_module(FAMILIES[family])
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return MappingProxyType(dict(sorted(_entries[family].items())))
+
+
+def get(family: str, name: str) -> Entry:
+    """One entry by name; an unknown name is answered with the nearest known one."""
+    known = entries(family)
+    if name not in known:
+        raise unknown_name(family, name, known)
+    return known[name]
