@@ -30,10 +30,10 @@ def root(
         typer.echo(context.get_help())
 
 
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise typer.BadParameter(f"must be a whole number ≥ 0; got {text!r}")
-    return int(text)
+def _seed(value: str | int) -> int:  # typer passes the default through here too
+    if not str(value).isdecimal():
+        raise typer.BadParameter(f"must be a whole number ≥ 0; got {value!r}")
+    return int(value)
 
 
 def _families(incomplete: str) -> list[str]:

@@ -23,7 +23,7 @@ def embed(encoder: nn.Module, x: Any, *, batch_size: int = 4096, normalise: bool
     device = next((p.device for p in encoder.parameters()), rows.device)
     was_training = encoder.training
     encoder.eval()
-    parts = [encoder(batch.to(device)).to(rows.device) for batch in rows.split(batch_size)]
+    parts = [encoder(batch.to(device)).to(rows.device) for batch in torch.split(rows, batch_size)]
     encoder.train(was_training)
     z = torch.cat(parts)
     return F.normalize(z, dim=1) if normalise else z

@@ -24,9 +24,11 @@ def embedding_picture(
     xy = TSNE(random_state=seed, init="pca", perplexity=min(30.0, (len(z) - 1) / 3)).fit_transform(z)
     figure = Figure(figsize=(8, 6.5), layout="constrained")
     axes = figure.subplots()
-    for rows, colour, name in ((~s & y, POSITIVE, "unlabelled, positive"), (~s & ~y, NEGATIVE, "unlabelled, negative")):
-        axes.scatter(*xy[rows].T, s=14, c=colour, alpha=0.7, linewidths=0, label=f"{name} ({rows.sum():,})")
-    axes.scatter(*xy[s].T, s=42, c=POSITIVE, edgecolors=INK, linewidths=1.1, label=f"labelled positive ({s.sum():,})")
+    for rows, colour, name in ((~s & y, POSITIVE, "positive"), (~s & ~y, NEGATIVE, "negative")):
+        legend = f"unlabelled, {name} ({rows.sum():,})"
+        axes.scatter(xy[rows, 0], xy[rows, 1], s=14, c=colour, alpha=0.7, linewidths=0, label=legend)
+    legend = f"labelled positive ({s.sum():,})"
+    axes.scatter(xy[s, 0], xy[s, 1], s=42, c=POSITIVE, edgecolors=INK, linewidths=1.1, label=legend)
     axes.set(title=title, xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, frameon=False)

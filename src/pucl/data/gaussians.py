@@ -21,8 +21,8 @@ def gaussians(
 ) -> Dataset:
     """Gaussians on a circle, several per class, positives and negatives taking turns.
 
-    All have unit variance. The centres lie on a circle in the first two coordinates, neighbours `separation` standard deviations apart, and
-    neighbours belong to different classes: with two modes or more no straight line separates the classes.
+    All have unit variance. The centres lie on a circle in the first two coordinates, neighbours `separation` standard
+    deviations apart and of different classes: with two modes or more no straight line separates the classes.
     """
     check_count("gaussians", "n_train", n_train, low=4)
     check_count("gaussians", "n_test", n_test, low=2)
@@ -41,8 +41,7 @@ def gaussians(
 
     x_train, y_train = draw(n_train)
     x_test, y_test = draw(n_test)
-    kind, positive, negative = "vector", "even modes", "odd modes"
-    return Dataset("gaussians", kind, positive, negative, x_train, y_train, x_test, y_test)
+    return Dataset("gaussians", "vector", "even modes", "odd modes", x_train, y_train, x_test, y_test)
 
 
 def _circle(n: int, chord: float, dim: int) -> NDArray[np.float64]:

@@ -8,7 +8,10 @@ from pucl.registry import register
 
 @register("encoders", reference="this package", inputs=("image",))
 def small_cnn(input_shape: Shape, *, width: int = 32) -> nn.Module:
-    """Three 3 × 3 convolutions with batch norm (width, 2·width, 4·width), the second halving, pooled to 2 × 2."""
+    """Three 3 × 3 convolutions with batch norm, pooled to 2 × 2 × 128.
+
+    Their widths are `width`, 2 · `width` and 4 · `width`; the second has stride 2.
+    """
     return nn.Sequential(
         *_block(input_shape[0], width, stride=1),
         *_block(width, 2 * width, stride=2),

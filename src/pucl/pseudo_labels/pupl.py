@@ -81,4 +81,4 @@ def _nearer_to_first(rows: Tensor, centres: Tensor) -> Tensor:
     """Whether each row is strictly nearer to the first centre, (n,) bool."""
     # ‖z − a‖² < ‖z − b‖²  ⇔  2 z·(b − a) < ‖b‖² − ‖a‖²
     first, second = centres
-    return 2 * rows @ (second - first) < second.pow(2).sum() - first.pow(2).sum()
+    return torch.lt(2 * rows @ (second - first), second.pow(2).sum() - first.pow(2).sum())

@@ -76,4 +76,4 @@ def _batches(n: int, size: int, generator: Generator) -> Iterator[Tensor]:
     if n <= size:
         yield order
     else:
-        yield from order[: n - n % size].split(size)
+        yield from torch.split(order[: n - n % size], size)

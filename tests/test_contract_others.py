@@ -1,0 +1,154 @@
+"""What every registered view, encoder, data set, pseudo-labeller, prior estimator, head and baseline must satisfy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Generator, Tensor, nn
+
+from pucl.data import load
+from pucl.data.pu_split import make_pu
+from pucl.encoders import embedding_dim, make_encoder
+from pucl.heads import fit_head
+from pucl.metrics import evaluate
+from pucl.priors import PriorEstimate
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.registry import Entry, entries
+from pucl.views import make_view
+
+SHAPES: dict[str, list[tuple[int, ...]]] = {"image": [(1, 8, 8), (3, 16, 12)], "table": [(6,)], "vector": [(6,)]}
+
+
+def over(family: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("entry", entries(family).values(), ids=lambda entry: entry.name)
+
+
+def rows_for(entry: Entry, n: int = 12) -> list[Tensor]:
+    g = Generator().manual_seed(0)
+    return [torch.rand(n, *shape, generator=g) for kind in entry.inputs for shape in SHAPES[kind]]
+
+
+def needed_prior(entry: Entry, prior: float) -> float | None:
+    return prior if entry.needs_prior else None
+
+
+@over("views")
+def test_view(entry: Entry) -> None:
+    view = make_view(entry.name)
+    for x in rows_for(entry):
+        before = x.clone()
+        first, again = (view(x, Generator().manual_seed(3)) for _ in range(2))
+        second = view(x, Generator().manual_seed(4))
+        assert first.shape == x.shape and first.dtype == x.dtype and first.isfinite().all()
+        assert torch.equal(first, again), "the same generator must give the same view"
+        assert not torch.equal(first, second), "another generator must give another view"
+        assert torch.equal(x, before), "a view must not change its input"
+        state = torch.get_rng_state()
+        view(x, Generator().manual_seed(3))
+        assert torch.equal(state, torch.get_rng_state()), "a view must not draw from the global generator"
+
+
+@over("encoders")
+def test_encoder(entry: Entry) -> None:
+    for x in rows_for(entry):
+        shape = tuple(x.shape[1:])
+        state = torch.get_rng_state()
+        network = make_encoder(entry.name, shape, seed=1)
+        assert torch.equal(state, torch.get_rng_state()), "making an encoder must not disturb the global generator"
+        same, other = make_encoder(entry.name, shape, seed=1), make_encoder(entry.name, shape, seed=2)
+        assert all(torch.equal(a, b) for a, b in zip(network.parameters(), same.parameters(), strict=True))
+        assert not all(torch.equal(a, b) for a, b in zip(network.parameters(), other.parameters(), strict=True))
+        z = network(x)
+        assert z.shape == (len(x), embedding_dim(network, shape)) and z.isfinite().all()
+        z.square().sum().backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+        network.eval()
+        assert torch.allclose(network(x)[:3], network(x[:3]), atol=1e-5), "rows must not depend on their batch"
+
+
+@over("datasets")
+def test_dataset(entry: Entry) -> None:
+    data, again = load(entry.name, seed=0), load(entry.name, seed=0)
+    assert np.array_equal(data.x_train, again.x_train) and np.array_equal(data.y_test, again.y_test)
+    assert data.kind in entry.inputs and data.name == entry.name
+    for x, y in ((data.x_train, data.y_train), (data.x_test, data.y_test)):
+        assert x.ndim == (4 if data.kind == "image" else 2) and len(x) == len(y)
+        assert y.dtype == np.bool_ and 0 < y.mean() < 1
+    assert data.x_train.shape[1:] == data.x_test.shape[1:]
+
+
+def blobs(n: int = 1000, *, seed: int = 0, gap: float = 6.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Two clusters in directions a labeller on the sphere can tell apart: z, labelled, truth (positives first)."""
+    g = Generator().manual_seed(seed)
+    y = torch.arange(n) < n // 2
+    centres = torch.zeros(2, 8)
+    centres[0, 0] = centres[1, 1] = gap
+    z = torch.randn(n, 8, generator=g) + centres[(~y).long()]
+    return z, y & (torch.arange(n) % 5 == 0), y
+
+
+@over("pseudo-labellers")
+def test_pseudo_labeller(entry: Entry) -> None:
+    z, labelled, y = blobs()
+    prior = needed_prior(entry, 0.44)
+    found = pseudo_label(z, labelled, method=entry.name, prior=prior)
+    again = pseudo_label(z, labelled, method=entry.name, prior=prior)
+    assert isinstance(found, PseudoLabels)
+    assert all(len(v) == len(z) for v in (found.labels, found.probability, found.reliability))
+    assert torch.equal(found.probability, again.probability), "the same seed must give the same labels"
+    for value in (found.probability, found.reliability):
+        assert ((value >= 0) & (value <= 1)).all()
+    assert torch.equal(found.labels, found.probability > 0.5)
+    assert found.labels[labelled].all() and (found.reliability[labelled] == 1).all()
+    assert 0 <= found.prior <= 1
+    assert (found.labels == y)[~labelled].float().mean() > 0.97
+    order = torch.randperm(len(z), generator=Generator().manual_seed(1))
+    shuffled = pseudo_label(z[order], labelled[order], method=entry.name, prior=prior)
+    assert (shuffled.labels == found.labels[order]).float().mean() > 0.97, "row order must not matter"
+
+
+@over("priors")
+@pytest.mark.parametrize("alpha", [0.1, 0.3, 0.5, 0.7])
+def test_prior_estimator(entry: Entry, alpha: float) -> None:
+    r = np.random.RandomState(0)
+    positive, k = r.beta(12, 2, 1000), round(alpha * 2000)
+    unlabelled = np.r_[r.beta(12, 2, k), r.beta(2, 12, 2000 - k)]
+    found = entry.function(positive, unlabelled)
+    assert isinstance(found, PriorEstimate) and found.method == entry.name
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.low <= alpha <= found.high
+    assert found.value == pytest.approx(alpha, abs=0.05)
+    shifted = entry.function(np.exp(positive), np.exp(unlabelled))
+    assert shifted.value == pytest.approx(found.value, abs=0.05), "only the order of the scores may matter much"
+
+
+@over("heads")
+def test_head(entry: Entry) -> None:
+    z, labelled, y = blobs()
+    z_test, _, y_test = blobs(seed=1)
+    pseudo = PseudoLabels.from_probability(y.float(), labelled)
+    head = fit_head(z, labelled, pseudo, method=entry.name)
+    assert isinstance(head, nn.Module)
+    logits = head(z_test)
+    assert logits.shape == (len(z_test),) and logits.isfinite().all()
+    assert evaluate(y_test, logits.detach()).accuracy > 0.97
+
+
+@over("baselines")
+@pytest.mark.parametrize("task", ["digits", "gaussians"])
+def test_baseline(entry: Entry, task: str) -> None:
+    options: dict[str, Any] = {"modes": 1, "prior": 0.4} if task == "gaussians" else {}
+    data = load(task, **options)
+    if data.kind not in entry.inputs:
+        pytest.skip(f"{entry.name} does not take {data.kind} data")
+    sample = make_pu(data.y_train, 100)
+    x, labelled = torch.as_tensor(data.x_train[sample.rows]), torch.as_tensor(sample.s)
+    prior = needed_prior(entry, sample.prior)
+    first, again = (entry.function(x, labelled, prior=prior, seed=0) for _ in range(2))
+    x_test = torch.as_tensor(data.x_test)
+    with torch.no_grad():
+        logits = first(x_test)
+        assert torch.equal(logits, again(x_test)), "the same seed must give the same classifier"
+    assert logits.shape == (len(x_test),) and logits.isfinite().all()
+    assert evaluate(data.y_test, logits).auc > 0.85

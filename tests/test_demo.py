@@ -1,0 +1,74 @@
+"""The demo end to end, on seeds a user would try."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pucl.bench.demo import Demo, run_demo
+from pucl.console import images_as_text, scores_table
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Demo]:
+    folder = tmp_path_factory.mktemp("demo")
+    return {seed: run_demo(seed=seed, out=folder / str(seed), on_step=lambda *_: None) for seed in range(2)}
+
+
+def mean_accuracy(demos: dict[int, Demo], name: str) -> float:
+    method = next(key for key in demos[0].scores if key.startswith(name))
+    return float(np.mean([demo.scores[method].accuracy for demo in demos.values()]))
+
+
+def test_pucl_beats_the_simple_methods_and_nears_the_ceiling(demos: dict[int, Demo]) -> None:
+    ours = mean_accuracy(demos, "puCL + cvir")
+    ceiling = mean_accuracy(demos, "fully supervised")
+    assert ours > mean_accuracy(demos, "naive")
+    assert ours > mean_accuracy(demos, "raw pixels + cvir")
+    assert ours > mean_accuracy(demos, "nearest labelled centroid")
+    assert ours > mean_accuracy(demos, "puCL + puPL")
+    assert ours > ceiling - 0.05
+
+
+def test_the_prior_is_found_without_being_told(demos: dict[int, Demo]) -> None:
+    error = [abs(demo.prior - demo.sample.prior) for demo in demos.values()]
+    assert np.mean(error) < 0.06
+
+
+def test_everything_is_saved(demos: dict[int, Demo]) -> None:
+    demo = demos[0]
+    assert demo.picture is not None and demo.picture.stat().st_size > 10_000
+    saved = json.loads(demo.report.read_text(encoding="utf-8"))
+    assert saved["seed"] == 0 and saved["config"]["epochs"] == 60
+    assert {name: score["accuracy"] for name, score in saved["test"].items()} == {
+        name: score.accuracy for name, score in demo.scores.items()
+    }
+    assert demo.images.shape == (10, 8, 8)
+    assert demo.probabilities == sorted(demo.probabilities, reverse=True)
+
+
+def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
+    steps: list[float] = []
+    first, again = (
+        run_demo(seed=3, out=tmp_path, epochs=2, on_step=lambda _, done: steps.append(done)) for _ in range(2)
+    )
+    assert first.scores == again.scores and first.probabilities == again.probabilities
+    assert np.array_equal(first.images, again.images)
+    half = steps[: len(steps) // 2]
+    assert half == sorted(half) and half[0] == 0 and half[-1] == 1
+
+
+def test_images_as_text_draws_both_halves() -> None:
+    image = np.zeros((1, 4, 3), dtype=np.uint8)
+    image[0, 0, 0] = image[0, 1, 1] = image[0, 2, 2] = image[0, 3, 2] = 255
+    assert images_as_text(image) == "▀▄\n  █"
+
+
+def test_scores_are_shown_in_percent(demos: dict[int, Demo]) -> None:
+    from rich.console import Console
+
+    console = Console(width=100)
+    with console.capture() as shown:
+        console.print(scores_table("title", demos[0].scores))
+    assert f"{100 * demos[0].scores['naive (unlabelled as negative)'].accuracy:.1f}" in shown.get()

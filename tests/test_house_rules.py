@@ -1,0 +1,168 @@
+"""The invariants of ARCHITECTURE.md."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pucl.registry import entries
+
+from conftest import ROOT, SRC
+
+PACKAGE = SRC / "pucl"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+# Data flows one way: a module may import from its own part and from parts of earlier lines only.
+LAYERS = (
+    ("errors",),
+    ("registry", "labels"),
+    ("data",),
+    ("views",),
+    ("encoders",),
+    ("losses", "risks"),
+    ("training",),
+    ("embeddings", "logistic"),
+    ("priors",),
+    ("pseudo_labels",),
+    ("heads",),
+    ("metrics", "selection"),
+    ("baselines",),
+    ("estimators",),
+    ("report",),
+    ("bench", "theory"),
+    ("console",),
+    ("cli",),
+    ("__main__",),
+)
+RANK = {part: rank for rank, line in enumerate(LAYERS) for part in line}
+MAY_HOLD_TRUTH = {"data", "metrics", "bench", "theory"}
+TRUTH = {"y", "y_true", "y_train", "y_test", "truth"}
+
+every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+        elif isinstance(node, ast.ImportFrom):
+            pytest.fail("relative imports hide the direction of the data flow")
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@every_module
+def test_imports_point_one_way(path: Path) -> None:
+    part = part_of(path)
+    if part == "__init__":  # the public face, which only names where things live
+        return
+    assert part in RANK, f"{part} has no place in the layers"
+    for module in imports(parse(path)):
+        if module.startswith("pucl."):
+            other = module.split(".")[1]
+            assert other == part or RANK[other] < RANK[part], f"{part} must not import {other}"
+
+
+@every_module
+def test_modules_are_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@every_module
+def test_truth_stays_where_it_belongs(path: Path) -> None:
+    if part_of(path) in MAY_HOLD_TRUTH:
+        return
+    tree = parse(path)
+    names = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not names & TRUTH
+
+
+@every_module
+def test_no_mutable_module_state(path: Path) -> None:
+    if path.name == "registry.py":
+        return
+    mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    for node in parse(path).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, mutable):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            assert ast.unparse(target) == "__all__"
+    assert not any(isinstance(node, ast.Global) for node in ast.walk(parse(path)))
+
+
+@every_module
+def test_first_line_says_what_the_module_is_for(path: Path) -> None:
+    doc = ast.get_docstring(parse(path))
+    assert doc and len(doc.splitlines()[0]) > 20
+
+
+def test_no_utils() -> None:
+    assert not [path for path in MODULES if path.stem in {"utils", "helpers", "common", "misc"}]
+
+
+@pytest.mark.parametrize("family", ["losses", "priors"])
+def test_equation_in_the_docstring(family: str) -> None:
+    for entry in entries(family).values():
+        doc = entry.function.__doc__ or ""
+        assert re.search(r"^ {8,}\S.* = ", doc, re.MULTILINE), f"{entry.name}: no equation in an indented line"
+        assert re.search(r"\bwhere\b", doc), f"{entry.name}: the symbols are not explained"
+
+
+IMPORT_ALL = """
+import importlib, pkgutil, socket
+def refuse(*args, **kwargs):
+    raise RuntimeError("network at import")
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+import pucl
+for module in pkgutil.walk_packages(pucl.__path__, "pucl."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
+
+def test_import_prints_and_downloads_nothing() -> None:
+    run = subprocess.run([sys.executable, "-W", "error", "-c", IMPORT_ALL], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+HELP = "from pucl.cli import app; app(['--help'], standalone_mode=False)"
+
+
+@pytest.mark.parametrize("code", ["import pucl", HELP], ids=["import", "help"])
+def test_nothing_heavy_is_loaded_early(code: str) -> None:
+    check = "import sys; print([m for m in ('torch', 'sklearn', 'numpy', 'matplotlib') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", f"{code}\n{check}"], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_public_names_are_all_there() -> None:
+    import pucl
+
+    assert sorted(name for name, _ in pucl._HOME) == sorted(pucl.__all__)
+    for name in pucl.__all__:
+        assert getattr(pucl, name).__doc__
+        assert name in dir(pucl)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = pucl.nothing
+
+
+def test_the_repository_has_no_machine_paths() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    if not tracked:
+        pytest.skip("not a git checkout")
+    pattern = re.compile(r"/(?:home|root|work|Users)/\w")
+    texts = [ROOT / name for name in tracked if (ROOT / name).suffix in {".py", ".md", ".toml", ""}]
+    assert not [path for path in texts if path.is_file() and pattern.search(path.read_text(encoding="utf-8"))]

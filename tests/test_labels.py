@@ -1,0 +1,64 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pucl.errors import InputError
+from pucl.labels import as_labels, check_labels
+
+EXPECTED = [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        [1, 0, 1, 0],
+        (True, False, True, False),
+        [1, -1, 1, -1],
+        [1.0, 0.0, 1.0, 0.0],
+        np.array([1, 0, 1, 0], dtype=np.uint8),
+        np.array([True, False, True, False], dtype=object),
+        torch.tensor([1, -1, 1, -1]),
+        torch.tensor([True, False, True, False]),
+        iter([1, 0, 1, 0]),
+    ],
+    ids=["ints", "bools", "signs", "floats", "uint8", "object", "tensor", "bool tensor", "iterator"],
+)
+def test_accepts_every_spelling(s: Any) -> None:
+    assert check_labels(s).tolist() == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("s", "message"),
+    [
+        ([0, 0, 0], "at least one labelled positive; got no positive"),
+        ([-1, -1], "at least one labelled positive; got no positive"),
+        ([1, 1], "at least one unlabelled row; got only positives"),
+        ([1, 0, 2], "{-1, 1}; got the values [0, 1, 2]"),
+        ([1, 0, -1], "{-1, 1}; got the values [-1, 0, 1]"),
+        ([0.5, 1.0], "{-1, 1}; got the values [0.5, 1.0]"),
+        ([1, 0, float("nan")], "{-1, 1}; got NaN at row 2"),
+        (["yes", "no"], "{-1, 1}; got 'yes'"),
+        ([1, None, 0], "{-1, 1}; got None"),
+        ([[1, 0], [0, 1]], "a vector; got an array of shape (2, 2)"),
+        (1, "a vector; got an array of shape ()"),
+        ([1 + 2j, 0], "{-1, 1}; got dtype('complex128')"),
+        ([], "at least one labelled positive"),
+    ],
+)
+def test_refuses_the_rest_in_one_line(s: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_labels(s, owner="pucl.fit")
+    text = str(caught.value)
+    assert text.startswith("pucl.fit: s must be ") and message in text and "\n" not in text
+
+
+def test_wrong_length_says_both_lengths() -> None:
+    with pytest.raises(InputError, match=r"s must be of length 3, one label per row; got length 2"):
+        check_labels([1, 0], n_rows=3)
+
+
+def test_a_batch_may_lack_either_kind() -> None:
+    assert as_labels([0, 0]).tolist() == [False, False]
+    assert as_labels([1, 1]).tolist() == [True, True]

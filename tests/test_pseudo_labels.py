@@ -1,0 +1,201 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+from pucl.errors import InputError
+from pucl.logistic import CrossFit, balanced_weights, fit_logistic
+from pucl.priors.bbe import bbe
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.pseudo_labels.pupl import orientation_guard
+
+
+def modes(n: int = 1500, *, k: int = 6, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """`k` tight clusters along `k` axes, classes taking turns: z, labelled, truth."""
+    g = Generator().manual_seed(seed)
+    cluster = torch.randint(k, (n,), generator=g)
+    z = F.one_hot(cluster, k).float() * 8 + torch.randn(n, k, generator=g)
+    y = cluster % 2 == 0
+    return z, y & (torch.rand(n, generator=g) < 0.15), y
+
+
+def accuracy(found: PseudoLabels, labelled: Tensor, y: Tensor) -> float:
+    return float((found.labels == y)[~labelled].float().mean())
+
+
+def pupl_by_hand(z: Tensor, s: Tensor, start: int) -> list[bool]:
+    """algo:puPL, line by line, with μ_N given."""
+    rows = [[float(v) for v in row] for row in F.normalize(z, dim=1)]
+
+    def mean(members: list[list[float]]) -> list[float]:
+        return [sum(column) / len(members) for column in zip(*members, strict=True)]
+
+    def distance(a: list[float], b: list[float]) -> float:
+        return sum((u - v) ** 2 for u, v in zip(a, b, strict=True))
+
+    labelled = [bool(v) for v in s]
+    positive, negative = mean([r for r, v in zip(rows, labelled, strict=True) if v]), rows[start]
+    labels: list[bool] = []
+    while True:
+        new = [v or distance(r, positive) < distance(r, negative) for r, v in zip(rows, labelled, strict=True)]
+        if new == labels:
+            return labels
+        labels = new
+        positive = mean([r for r, v in zip(rows, labels, strict=True) if v])
+        negative = mean([r for r, v in zip(rows, labels, strict=True) if not v])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pupl_is_the_algorithm_of_the_paper(seed: int) -> None:
+    g = Generator().manual_seed(seed)
+    z = torch.randn(120, 4, generator=g, dtype=torch.float64)
+    labelled = torch.arange(120) < 15
+    found = pseudo_label(z, labelled, method="pupl", seed=seed)
+    # The draw of μ_N is the algorithm's only randomness: repeat it, then follow the paper by hand.
+    rows = F.normalize(z, dim=1)
+    weight = (rows[~labelled] - rows[labelled].mean(0)).pow(2).sum(1)
+    start = 15 + int(torch.multinomial(weight, 1, generator=Generator().manual_seed(seed)))
+    assert found.labels.tolist() == pupl_by_hand(z, labelled, start)
+
+
+def test_pupl_draws_the_negative_centre_by_squared_distance() -> None:
+    # Three unlabelled points at squared distances 0, 2 and 4 from the labelled mean: drawn 0, 1/3 and 2/3 of the time.
+    z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    labelled = torch.tensor([True, True, False, False, False])
+    from pucl.pseudo_labels.pupl import _seed_centres
+
+    picks = [tuple(_seed_centres(z, labelled, Generator().manual_seed(k))[1].tolist()) for k in range(1500)]
+    share = picks.count((-1.0, 0.0)) / len(picks)
+    assert (1.0, 0.0) not in picks
+    assert share == pytest.approx(2 / 3, abs=0.05)
+
+
+def test_guard_turns_inverted_centres_and_leaves_others() -> None:
+    rows, labelled = torch.eye(3), torch.tensor([True, False, False])
+    upright = torch.stack([rows[0], rows[1]])
+    assert torch.equal(orientation_guard(rows, labelled, upright), upright)
+    assert torch.equal(orientation_guard(rows, labelled, upright.flip(0)), upright)
+
+
+def test_guard_prevents_flips_on_classes_of_several_modes() -> None:
+    kept = {True: 0, False: 0}
+    for seed in range(40):
+        z, labelled, _ = modes(k=4, seed=seed)
+        rows = F.normalize(z, dim=1)
+        for guard in kept:
+            found = pseudo_label(z, labelled, method="pupl", seed=seed, guard=guard)
+            mean_p = rows[found.labels & ~labelled].mean(0)
+            mean_n = rows[~found.labels].mean(0)
+            nearer = ((rows[labelled] - mean_p).pow(2).sum(1) < (rows[labelled] - mean_n).pow(2).sum(1)).float().mean()
+            kept[guard] += int(nearer > 0.5)
+    assert kept[True] == 40
+    assert kept[False] < 40, "if puPL no longer flips here, the guard has nothing to show"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cvir_holds_where_pupl_breaks(seed: int) -> None:
+    z, labelled, y = modes(seed=seed)
+    found = pseudo_label(z, labelled, seed=seed)
+    assert accuracy(found, labelled, y) > 0.97
+    assert found.prior == pytest.approx(float(y[~labelled].float().mean()), abs=0.04)
+    assert accuracy(pseudo_label(z, labelled, method="pupl", seed=seed, guard=True), labelled, y) < 0.9
+
+
+def test_cvir_labels_the_given_share() -> None:
+    z, labelled, _ = modes()
+    for prior in (0.2, 0.45, 0.7):
+        found = pseudo_label(z, labelled, prior=prior)
+        assert float(found.labels[~labelled].float().mean()) == pytest.approx(prior, abs=0.002)
+        assert found.prior == prior
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"z": torch.ones(6, 2)}, "z must be at least two different rows; got all rows equal"),
+        ({"z": torch.tensor([[1.0, 2], [3, 4], [0, float("inf")], [0, 1], [1, 1], [2, 2]])}, "1 rows, first 2"),
+        ({"z": torch.arange(12).reshape(6, 2)}, "z must be a floating-point matrix (n, k); got torch.int64"),
+        ({"z": torch.rand(5, 2)}, "s must be of length 5, one label per row; got length 6"),
+        ({"prior": 0}, "prior must be a number strictly between 0 and 1; got 0"),
+        ({"prior": 1.0}, "prior must be a number strictly between 0 and 1; got 1.0"),
+        ({"s": [1, 0, 0, 0, 0, 0]}, "at least two rows of each kind, to hold one out; got 1 labelled and 5"),
+        ({"method": "cvri"}, "unknown pseudo-labellers 'cvri': did you mean 'cvir'?"),
+        ({"seed": -1}, "seed must be a whole number ≥ 0; got -1"),
+        ({"rounds": 0}, "rounds must be a whole number ≥ 1; got 0"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], message: str) -> None:
+    call = {"z": torch.rand(6, 2), "s": [1, 1, 0, 0, 0, 0], **change}
+    with pytest.raises(InputError) as caught:
+        pseudo_label(call.pop("z"), call.pop("s"), **call)
+    assert message in str(caught.value)
+
+
+def scores(alpha: float) -> tuple[Any, Any]:
+    r = np.random.RandomState(0)
+    p, k = r.beta(5, 2, 1000), round(alpha * 2000)
+    return p, np.r_[r.beta(5, 2, k), r.beta(2, 5, 2000 - k)]
+
+
+PUBLISHED = json.loads('{"0.1": 0.129794, "0.3": 0.315946, "0.5": 0.519648, "0.7": 0.713049}')
+AUTHORS_CODE = json.loads('{"0.1": 0.129056, "0.3": 0.315201, "0.5": 0.518970, "0.7": 0.712383}')
+
+
+@pytest.mark.parametrize("alpha", ["0.1", "0.3", "0.5", "0.7"])
+def test_bbe_values(alpha: str) -> None:
+    assert bbe(*scores(float(alpha)), cuts="unlabelled").value == pytest.approx(PUBLISHED[alpha], abs=1e-6)
+    assert bbe(*scores(float(alpha))).value == pytest.approx(AUTHORS_CODE[alpha], abs=1e-6)
+
+
+def test_bbe_on_separable_scores_is_exact() -> None:
+    p, u = np.linspace(0.51, 0.99, 100), np.r_[np.linspace(0.5101, 0.9899, 60), np.linspace(0.01, 0.49, 140)]
+    assert bbe(p, u).value == pytest.approx(0.3, abs=1e-12)
+
+
+def test_bbe_when_u_scores_above_p() -> None:
+    assert bbe(np.array([0.1, 0.2]), np.array([0.8, 0.9]), cuts="unlabelled").value == 1.0
+    with pytest.raises(InputError, match="unknown cuts of bbe 'both'"):
+        bbe(*scores(0.1), cuts="both")  # type: ignore[arg-type]
+
+
+def test_logistic_equals_scikit_learn() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    g = Generator().manual_seed(0)
+    z = torch.randn(400, 5, generator=g, dtype=torch.float64)
+    target = (z @ torch.arange(5.0).double() + torch.randn(400, generator=g) > 1).double()
+    weight = torch.rand(400, generator=g).double()
+    layer = fit_logistic(z, target, weight, l2=0.01)
+    model = LogisticRegression(C=1 / (0.01 * float(weight.sum())), tol=1e-10, max_iter=1000)
+    model.fit(z.numpy(), target.numpy(), sample_weight=weight.numpy())
+    assert layer.weight[0].numpy() == pytest.approx(model.coef_[0], abs=1e-4)
+    assert float(layer.bias) == pytest.approx(model.intercept_[0], abs=1e-4)
+    warm = fit_logistic(z, target, weight, l2=0.01, start=layer)
+    assert torch.allclose(warm.weight, layer.weight, atol=1e-5)
+
+
+def test_logistic_survives_separable_data() -> None:
+    z = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
+    layer = fit_logistic(z, torch.tensor([0, 0, 1, 1]), torch.ones(4), l2=1e-8)
+    assert layer(z).isfinite().all() and ((layer(z)[:, 0] > 0) == torch.tensor([False, False, True, True])).all()
+
+
+def test_balanced_weights_give_both_classes_the_same_total() -> None:
+    target = torch.tensor([True, False, False, False])
+    weight = balanced_weights(target)
+    assert float(weight[target].sum()) == pytest.approx(float(weight[~target].sum()))
+
+
+def test_cross_fit_never_scores_a_row_it_has_seen() -> None:
+    # Labels without any relation to z: honest scores are at chance, scores of seen rows are not.
+    g = Generator().manual_seed(0)
+    z, target = torch.randn(200, 60, generator=g), torch.arange(200) % 2 == 0
+    fit = CrossFit(z, target, folds=5, seed=0, l2=1e-3)
+    honest = ((fit.scores() > 0) == target).float().mean()
+    seen = ((fit_logistic(z, target, torch.ones(200), l2=1e-3)(z)[:, 0] > 0) == target).float().mean()
+    assert seen > 0.7 and abs(float(honest) - 0.5) < 0.12
+    assert all(int((fit.fold[target] == k).sum()) == 20 for k in range(5))
