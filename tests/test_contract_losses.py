@@ -1,5 +1,6 @@
 """What every registered objective must satisfy. A new loss file is tested here by existing."""
 
+import inspect
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pucl.losses import contrastive_loss, make_objective
+from pucl.losses.partition import Implementation
 from pucl.registry import entries
 
 from references import LOOPS, VALUES, value_batch
@@ -16,7 +18,8 @@ every_loss = pytest.mark.parametrize("name", list(LOSSES))
 
 
 def options(name: str) -> dict[str, Any]:
-    return {"prior": 0.4} if LOSSES[name].needs_prior else {}
+    given = {"prior": 0.4} if LOSSES[name].needs_prior else {}
+    return {**given, "mixing": 0.3} if "mixing" in inspect.signature(LOSSES[name].function).parameters else given
 
 
 def batch(n: int = 7, d: int = 5, seed: int = 0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
@@ -29,11 +32,13 @@ def loss(name: str, z1: Tensor, z2: Tensor, s: Any, tau: float = 0.5) -> Tensor:
     return contrastive_loss(name, z1, z2, s, temperature=tau, **options(name))
 
 
-@every_loss
-def test_value_of_the_reference_batch(name: str) -> None:
-    if name not in VALUES:
-        pytest.skip(f"no published value for {name}")
-    assert float(loss(name, *value_batch())) == pytest.approx(VALUES[name], abs=1e-12)
+@pytest.mark.parametrize(("name", "given", "value"), VALUES, ids=str)
+def test_published_values(name: str, given: dict[str, Any], value: float) -> None:
+    if name not in LOSSES:
+        pytest.skip(f"{name} is not registered")
+    z1, z2, s = value_batch()
+    for first, second in ((z1, z2), (z2, z1)):
+        assert float(contrastive_loss(name, first, second, s, **given)) == pytest.approx(value, abs=1e-10)
 
 
 @every_loss
@@ -64,18 +69,22 @@ EDGES = {
     "one pair": (*batch(n=1)[:2], torch.zeros(1, dtype=torch.bool)),
     "one labelled pair": (*batch(n=1)[:2], torch.ones(1, dtype=torch.bool)),
     "duplicates": (torch.ones(7, 5).double(), torch.ones(7, 5).double(), torch.arange(7) < 2),
+    "zero rows": (torch.eye(7, 5).double(), torch.eye(7, 5).double().flip(0), torch.arange(7) % 2 == 0),
     "opposite views": (torch.ones(7, 5).double(), -torch.ones(7, 5).double(), torch.arange(7) < 2),
 }
 
 
 @every_loss
-@pytest.mark.parametrize("tau", [0.01, 0.5])
+@pytest.mark.parametrize("tau", [0.005, 0.01, 0.5, 10.0])
+@pytest.mark.parametrize("implementation", ["plain", "tiled"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("edge", EDGES)
-def test_edge_batches_are_finite(name: str, edge: str, dtype: torch.dtype, tau: float) -> None:
+def test_edge_batches_are_finite(
+    name: str, edge: str, dtype: torch.dtype, implementation: Implementation, tau: float
+) -> None:
     first, second, s = EDGES[edge]
     z1, z2 = (z.to(dtype).requires_grad_() for z in (first, second))
-    value = loss(name, z1, z2, s, tau)
+    value = contrastive_loss(name, z1, z2, s, temperature=tau, implementation=implementation, **options(name))
     value.backward()  # type: ignore[no-untyped-call]
     assert value.isfinite()
     assert z1.grad is not None and z1.grad.isfinite().all()
@@ -108,11 +117,21 @@ def test_lower_precision_is_close(name: str, dtype: torch.dtype, tolerance: floa
     assert float(value) == pytest.approx(float(loss(name, z1, z2, s)), rel=tolerance)
 
 
-def test_without_labelled_rows_pucl_is_sscl_to_the_bit() -> None:
-    if not {"pucl", "sscl"} <= set(LOSSES):
+@pytest.mark.parametrize(("name", "given"), [("pucl", {}), ("punce", {}), ("punce", {"variant": "released"})])
+@pytest.mark.parametrize("implementation", ["plain", "tiled"])
+def test_without_labelled_rows_it_is_sscl_to_the_bit(
+    name: str, given: dict[str, Any], implementation: Implementation
+) -> None:
+    if not {name, "sscl"} <= set(LOSSES):
         pytest.skip("needs both losses")
     z1, z2, _ = batch(dtype=torch.float32)
-    assert torch.equal(loss("pucl", z1, z2, [0] * 7), loss("sscl", z1, z2, [0] * 7))
+    values, gradients = [], []
+    for which, extra in ((name, given | options(name)), ("sscl", {})):
+        a, b = (z.clone().requires_grad_() for z in (z1, z2))
+        value = contrastive_loss(which, a, b, [0] * 7, implementation=implementation, **extra)
+        values.append(value.detach())
+        gradients.append(torch.cat(torch.autograd.grad(value, (a, b))))
+    assert torch.equal(values[0], values[1]) and torch.equal(gradients[0], gradients[1])
 
 
 Z = torch.randn(4, 3)
@@ -133,6 +152,18 @@ Z = torch.randn(4, 3)
             "z1 must be finite; got NaN or infinity in rows [2]",
         ),
         ({"z1": Z[0], "z2": Z[0]}, "z1 must be a floating-point tensor of shape (n, d)"),
+        ({"name": "dcl"}, "pucl.contrastive_loss('dcl'): prior must be a number strictly between 0 and 1; got None"),
+        ({"name": "punce", "prior": 0}, "prior must be a number strictly between 0 and 1; got 0"),
+        ({"name": "punce", "prior": 0.3, "variant": "mine"}, "unknown variant of punce 'mine'"),
+        ({"name": "mcl"}, "pucl.contrastive_loss('mcl'): mixing must be a number within [0, 1]; got None"),
+        ({"name": "mcl", "mixing": 1.5}, "mixing must be a number within [0, 1]; got 1.5"),
+        ({"temprature": 1}, "unknown option of pucl 'temprature': did you mean 'temperature'?"),
+        ({"implementation": "tilde"}, "unknown implementation 'tilde': did you mean 'tiled'?"),
+        (
+            {"implementation": "fused"},
+            "float32 of width ≤ 256 on a CUDA device with Triton for 'fused'; got torch.float",
+        ),
+        ({"z2": Z.to("meta")}, "z2 must be of the same device as z1 (cpu); got meta"),
         ({"name": "pucll"}, "unknown losses 'pucll': did you mean 'pucl'?"),
     ],
 )

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from pucl.losses.pairs import Pairs
-from pucl.losses.partition import anchor_loss
 from pucl.registry import register
 
 
@@ -40,7 +39,7 @@ def crooked(pairs: Pairs, *, temperature: float) -> Tensor:
 
     where the gradient is doubled.
     """
-    return Doubled.apply(anchor_loss(pairs.z, pairs.partner, temperature))
+    return Doubled.apply(pairs.loss_towards(pairs.partner, temperature))
 '''
 
 

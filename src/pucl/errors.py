@@ -32,9 +32,12 @@ def check_count(owner: str, argument: str, value: Any, *, low: int = 1, high: in
     return int(value)
 
 
-def check_share(owner: str, argument: str, value: Any) -> float:
-    """A number strictly between 0 and 1, such as a class prior."""
-    return _check_number(owner, argument, value, "a number strictly between 0 and 1", low=0.0, high=1.0)
+def check_share(owner: str, argument: str, value: Any, *, closed: bool = False) -> float:
+    """A number strictly between 0 and 1, such as a class prior; 0 and 1 themselves are allowed when `closed`."""
+    if closed and is_number(value) and value in (0, 1):
+        return float(value)
+    allowed = "a number within [0, 1]" if closed else "a number strictly between 0 and 1"
+    return _check_number(owner, argument, value, allowed, low=0.0, high=1.0)
 
 
 def check_positive(owner: str, argument: str, value: Any) -> float:
@@ -42,14 +45,18 @@ def check_positive(owner: str, argument: str, value: Any) -> float:
     return _check_number(owner, argument, value, "a finite number > 0", low=0.0, high=math.inf)
 
 
-def _check_number(owner: str, argument: str, value: Any, allowed: str, *, low: float, high: float) -> float:
+def is_number(value: Any) -> bool:
+    """Whether `value` is a finite real number of any library; booleans, text and None are not."""
     try:
-        number = math.nan if isinstance(value, bool | str) else float(value)
+        return not isinstance(value, bool | str) and math.isfinite(float(value))
     except (TypeError, ValueError):
-        number = math.nan
-    if not low < number < high:  # also refuses NaN
+        return False
+
+
+def _check_number(owner: str, argument: str, value: Any, allowed: str, *, low: float, high: float) -> float:
+    if not (is_number(value) and low < value < high):
         raise bad_argument(owner, argument, allowed, value)
-    return number
+    return float(value)
 
 
 def _short(value: object) -> str:

@@ -3,30 +3,49 @@
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from pucl.losses.partition import Implementation, log_partition
+from pucl.losses.ranks import rank_and_world, total
 
 
 @dataclass(frozen=True)
 class Pairs:
     """Both views of a batch of n samples, stacked: rows i and i + n are views of the same sample.
 
+    Over several processes each holds its own pairs; sets such as P are the union over all of them.
+
     Attributes:
-        z: L2-normalised projections (2n, d), the anchors.
+        z: L2-normalised projections (2n, d), the anchors, in float32 or better.
         partner: the other view of each anchor, z_a(i), (2n, d).
         labelled: whether the anchor is in P, (2n,) bool.
+        products: the type of the projections as they came, used for the similarities where the hardware has it.
+        implementation: how log Z is computed.
     """
 
     z: Tensor
     partner: Tensor
     labelled: Tensor
+    products: torch.dtype
+    implementation: Implementation = "auto"
 
     @classmethod
-    def of(cls, z1: Tensor, z2: Tensor, labelled: Tensor) -> "Pairs":
-        """From the projections of the two views (n, d each) and the PU labels (n,), in float32 or better."""
-        wide = torch.promote_types(z1.dtype, torch.float32)
-        first, second = F.normalize(z1.to(wide), dim=1), F.normalize(z2.to(wide), dim=1)
-        return cls(torch.cat([first, second]), torch.cat([second, first]), torch.cat([labelled, labelled]))
+    def of(cls, z1: Tensor, z2: Tensor, labelled: Tensor, implementation: Implementation = "auto") -> "Pairs":
+        """From the projections of the two views (n, d each) and the PU labels (n,)."""
+        first, second = _normalise(z1), _normalise(z2)
+        z, partner = torch.cat([first, second]), torch.cat([second, first])
+        return cls(z, partner, torch.cat([labelled, labelled]), z1.dtype, implementation)
+
+    @property
+    def n_rows(self) -> int:
+        """|I|, the rows of all processes."""
+        return len(self.z) * rank_and_world()[1]
+
+    def sum_and_count(self, members: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ_{j ∈ M} z_j, (d,), and |M|, over the rows of all processes; `members` marks M among the own rows."""
+        inside = members.to(self.z.dtype)
+        sums = total(torch.cat([inside @ self.z, inside.sum()[None]]))
+        return sums[:-1], sums[-1]
 
     def mean_of_others(self, members: Tensor) -> Tensor:
         r"""The mean of the member rows other than the anchor itself, (2n, d), without any n × n mask.
@@ -36,7 +55,27 @@ class Pairs:
         Args:
             members: which rows make up M, (2n,) bool. Where M \ i is empty the mean is 0.
         """
+        whole, count = self.sum_and_count(members)
         inside = members.to(self.z.dtype)[:, None]
-        total = (self.z * inside).sum(dim=0)
-        count = inside.sum() - inside
-        return (total - inside * self.z) / count.clamp(min=1)
+        return (whole - inside * self.z) / (count - inside).clamp(min=1)
+
+    def mean_of_own_side(self) -> Tensor:
+        """The mean of the other rows with the anchor's own label, (2n, d)."""
+        inside = self.labelled[:, None]
+        return torch.where(inside, self.mean_of_others(self.labelled), self.mean_of_others(~self.labelled))
+
+    def log_partition(self, temperature: float) -> Tensor:
+        """The partition log Z(z_i) over the rows of all processes, (2n,)."""
+        return log_partition(self.z, temperature, products=self.products, implementation=self.implementation)
+
+    def loss_towards(self, target: Tensor, temperature: float) -> Tensor:
+        """The term of every anchor, ``log Z(z_i) − z_i · t_i / τ``, (2n,)."""
+        return self.log_partition(temperature) - (self.z * target).sum(dim=1) / temperature
+
+
+def _normalise(z: Tensor) -> Tensor:
+    """Rows of length 1 in float32 or better; a row of zeros stays zero and gets no gradient."""
+    wide = z.to(torch.promote_types(z.dtype, torch.float32))
+    square = wide.pow(2).sum(dim=1, keepdim=True)
+    length = torch.where(square > 0, square, torch.ones_like(square)).sqrt()
+    return torch.where(square > 0, wide / length, torch.zeros_like(wide))

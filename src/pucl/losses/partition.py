@@ -1,26 +1,135 @@
-"""The partition function log Z, shared by all objectives."""
+"""The partition function log Z, shared by all objectives: exact, and in memory O(batch) where the batch is large."""
+
+from types import ModuleType
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from pucl.errors import Described, bad_argument, unknown_name
+from pucl.losses.ranks import gather, rank_and_world
 
-def log_partition(z: Tensor, temperature: float) -> Tensor:
-    """Log-sum-exp of every row's similarity to all the others.
+Implementation = Literal["auto", "plain", "tiled", "fused"]
+IMPLEMENTATIONS = ("auto", "plain", "tiled", "fused")
+SMALL = 512  # rows up to which the whole matrix of similarities is cheaper than tiles of it
+OWNER = "log_partition"
+
+
+def log_partition(
+    z: Tensor, temperature: float, *, products: torch.dtype | None = None, implementation: Implementation = "auto"
+) -> Tensor:
+    """Log-sum-exp of every row's similarity to all the others, those of other processes included.
 
         log Z(z_i) = log Σ_{j ≠ i} exp(z_i · z_j / τ)
 
     Args:
-        z: L2-normalised rows (m, d).
+        z: L2-normalised rows of this process (m, d), float32 or float64.
         temperature: τ.
+        products: the type the similarities are multiplied in by the fused kernel; that of `z` when not given. Sums are
+            always kept in float32 or better.
+        implementation: ``"plain"`` holds the whole matrix, ``"tiled"`` a tile of it, ``"fused"`` (CUDA, Triton)
+            nothing; ``"auto"`` takes the fastest that fits.
 
     Returns:
         log Z for every row, (m,).
     """
+    chosen = choose(z, implementation)
+    if chosen == "plain":
+        return _plain(z, temperature)
+    compute: Any = _value_op if torch.compiler.is_compiling() else _LogPartition.apply
+    out: Tensor = compute(z, 1 / temperature, products or z.dtype, chosen)
+    return out
+
+
+def choose(z: Tensor, implementation: Implementation) -> str:
+    """The implementation to use for `z`, with what was asked for checked."""
+    if implementation not in IMPLEMENTATIONS:
+        raise unknown_name("implementation", implementation, IMPLEMENTATIONS)
+    fusable = z.is_cuda and z.dtype != torch.float64 and z.shape[1] <= 256 and _has_triton()
+    alone = rank_and_world()[1] == 1
+    if implementation == "auto":
+        if fusable:
+            return "fused"
+        return "plain" if alone and len(z) <= SMALL else "tiled"
+    if implementation == "fused" and not fusable:
+        got = Described(f"{z.dtype} of width {z.shape[1]} on {z.device}" + ("" if _has_triton() else ", no Triton"))
+        raise bad_argument(OWNER, "z", "float32 of width ≤ 256 on a CUDA device with Triton for 'fused'", got)
+    if implementation == "plain" and not alone:
+        got = Described(f"{rank_and_world()[1]} processes")
+        raise bad_argument(OWNER, "implementation", "'tiled' or 'fused' on several processes", got)
+    return implementation
+
+
+def _plain(z: Tensor, temperature: float) -> Tensor:
     similarity = z @ z.T / temperature
     self_pair = torch.eye(len(z), dtype=torch.bool, device=z.device)
     return similarity.masked_fill(self_pair, float("-inf")).logsumexp(dim=1)
 
 
-def anchor_loss(z: Tensor, target: Tensor, temperature: float) -> Tensor:
-    """The term of every anchor, ``log Z(z_i) − z_i · t_i / τ``, (m,)."""
-    return log_partition(z, temperature) - (z * target).sum(dim=1) / temperature
+def _kernels(name: str) -> ModuleType:
+    if name == "fused":
+        from pucl.losses.kernels import fused
+
+        return fused
+    from pucl.losses.kernels import tiled
+
+    return tiled
+
+
+def _has_triton() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("triton") is not None
+
+
+def _value(z: Tensor, scale: float, products: torch.dtype, kernels: str) -> Tensor:
+    """Log Z of the own rows against those of all processes, (m,)."""
+    rank, _ = rank_and_world()
+    anchors = _for_products(z, products)
+    lse: Tensor = _kernels(kernels).forward(anchors, gather(anchors), rank * len(z), scale)
+    return lse
+
+
+def _gradient(z: Tensor, lse: Tensor, g: Tensor, scale: float, products: torch.dtype, kernels: str) -> Tensor:
+    """The gradient of the own rows, (m, d); similarities are computed again instead of kept.
+
+    Over several processes, gathering log Z and the incoming gradients of the others gives each process the whole
+    gradient of its own rows: two vectors travel instead of a matrix.
+    """
+    rank, _ = rank_and_world()
+    anchors, g = _for_products(z, products), g.to(lse.dtype).contiguous()
+    rows = gather(anchors), rank * len(z)
+    grad: Tensor = _kernels(kernels).backward(anchors, *rows, scale, lse, gather(lse), g, gather(g))
+    return grad.to(z.dtype)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    z, *ctx.how = inputs
+    ctx.save_for_backward(z, output)
+
+
+class _LogPartition(torch.autograd.Function):
+    """For eager mode and `torch.func`."""
+
+    forward = staticmethod(_value)
+    setup_context = staticmethod(_save)
+
+    @staticmethod
+    def backward(ctx: Any, *g: Tensor) -> tuple[Tensor, None, None, None]:
+        z, lse = ctx.saved_tensors
+        return _gradient(z, lse, g[0], *ctx.how), None, None, None
+
+
+# For `torch.compile`: operators it takes as single steps, without looking into the tiles.
+_value_op = torch.library.custom_op("pucl::log_partition", _value, mutates_args=())
+_gradient_op = torch.library.custom_op("pucl::log_partition_gradient", _gradient, mutates_args=())
+_value_op.register_fake(lambda z, *_: z.new_empty(len(z)))
+_gradient_op.register_fake(lambda z, *_: torch.empty_like(z, memory_format=torch.contiguous_format))
+_value_op.register_autograd(
+    lambda ctx, g: (_gradient_op(*ctx.saved_tensors, g, *ctx.how), None, None, None), setup_context=_save
+)
+
+
+def _for_products(z: Tensor, products: torch.dtype) -> Tensor:
+    """The rows in the type their similarities are multiplied in: as they came on a GPU, never narrower on a CPU."""
+    return z.to(products if z.is_cuda else z.dtype).contiguous()

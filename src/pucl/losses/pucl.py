@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from pucl.losses.pairs import Pairs
-from pucl.losses.partition import anchor_loss
 from pucl.registry import register
 
 
@@ -19,4 +18,4 @@ def pucl(pairs: Pairs, *, temperature: float) -> Tensor:
     """
     positives = pairs.mean_of_others(pairs.labelled)
     target = torch.where(pairs.labelled[:, None], positives, pairs.partner)
-    return anchor_loss(pairs.z, target, temperature)
+    return pairs.loss_towards(target, temperature)

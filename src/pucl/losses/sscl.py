@@ -3,7 +3,6 @@
 from torch import Tensor
 
 from pucl.losses.pairs import Pairs
-from pucl.losses.partition import anchor_loss
 from pucl.registry import register
 
 
@@ -15,4 +14,4 @@ def sscl(pairs: Pairs, *, temperature: float) -> Tensor:
 
     where a(i) is the other view of the sample of i, and Z sums over all rows but i.
     """
-    return anchor_loss(pairs.z, pairs.partner, temperature)
+    return pairs.loss_towards(pairs.partner, temperature)

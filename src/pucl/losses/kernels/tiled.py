@@ -1,0 +1,56 @@
+"""log Z in tiles of PyTorch matrix products: any device, any floating type, memory of one tile."""
+
+import torch
+from torch import Tensor
+
+TILE = 512
+# Up to this scale exp(s − scale) cannot underflow in float32, so no running maximum is needed.
+LARGEST_SAFE_SCALE = 30.0
+
+
+def forward(anchors: Tensor, rows: Tensor, first: int, scale: float) -> Tensor:
+    """The sum log Σ_{j ≠ i} exp(scale · a_i · r_j) for every anchor, (m,); see the package docstring."""
+    lse = anchors.new_full((len(anchors),), float("-inf"))
+    safe = scale <= LARGEST_SAFE_SCALE
+    for i in range(0, len(anchors), TILE):
+        block = anchors[i : i + TILE] * scale
+        for j in range(0, len(rows), TILE):
+            similarity = block @ rows[j : j + TILE].T
+            _fill_self(similarity, first + i - j, float("-inf"))
+            part = _sum_exp(similarity, scale) if safe else similarity.logsumexp(dim=1)
+            lse[i : i + TILE] = torch.logaddexp(lse[i : i + TILE], part)
+    return lse
+
+
+def backward(
+    anchors: Tensor, rows: Tensor, first: int, scale: float, lse: Tensor, lse_rows: Tensor, g: Tensor, g_rows: Tensor
+) -> Tensor:
+    """The gradient of Σ_k g_k lse_k over all rows k with respect to the anchors, (m, d); see the package docstring."""
+    out = torch.zeros_like(anchors)
+    safe = scale <= LARGEST_SAFE_SCALE
+    own, others = g * (scale - lse).exp(), g_rows * (scale - lse_rows).exp()  # used where safe
+    for i in range(0, len(anchors), TILE):
+        here = slice(i, i + TILE)
+        block = anchors[here] * scale
+        for j in range(0, len(rows), TILE):
+            there = slice(j, j + TILE)
+            similarity = block @ rows[there].T
+            if safe:
+                weight = similarity.sub_(scale).exp_().mul_(own[here, None] + others[there])
+            else:
+                weight = (similarity - lse[here, None]).exp_().mul_(g[here, None])
+                weight += similarity.sub_(lse_rows[there]).exp_().mul_(g_rows[there])
+            _fill_self(weight, first + i - j, 0.0)
+            out[here].addmm_(weight, rows[there])
+    return out.mul_(scale)
+
+
+def _sum_exp(tile: Tensor, bound: float) -> Tensor:
+    """Log-sum-exp of every row of a tile whose values do not exceed `bound`; the tile is used up."""
+    return tile.sub_(bound).exp_().sum(dim=1).log_().add_(bound)
+
+
+def _fill_self(tile: Tensor, offset: int, value: float) -> None:
+    """Set the entries of a tile that pair a row with itself: those on the diagonal `offset` to the right."""
+    if -tile.shape[0] < offset < tile.shape[1]:
+        tile.diagonal(offset).fill_(value)
