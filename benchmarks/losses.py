@@ -164,7 +164,8 @@ def main() -> None:
     device = torch.device(given.device)
     hardware = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     for pairs in given.pairs:
-        lines = compare(pairs, given.dim, getattr(torch, given.dtype), device, given.repeats)
+        repeats = given.repeats if pairs <= 32768 else min(3, given.repeats)
+        lines = compare(pairs, given.dim, getattr(torch, given.dtype), device, repeats)
         print(f"\n{pairs:,} pairs, d = {given.dim}, {given.dtype}, {hardware}, torch {torch.__version__}\n")
         show(lines)
         if given.json:

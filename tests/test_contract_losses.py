@@ -32,10 +32,8 @@ def loss(name: str, z1: Tensor, z2: Tensor, s: Any, tau: float = 0.5) -> Tensor:
     return contrastive_loss(name, z1, z2, s, temperature=tau, **options(name))
 
 
-@pytest.mark.parametrize(("name", "given", "value"), VALUES, ids=str)
+@pytest.mark.parametrize(("name", "given", "value"), [known for known in VALUES if known[0] in LOSSES], ids=str)
 def test_published_values(name: str, given: dict[str, Any], value: float) -> None:
-    if name not in LOSSES:
-        pytest.skip(f"{name} is not registered")
     z1, z2, s = value_batch()
     for first, second in ((z1, z2), (z2, z1)):
         assert float(contrastive_loss(name, first, second, s, **given)) == pytest.approx(value, abs=1e-10)

@@ -85,7 +85,7 @@ def _has_triton() -> bool:
 def _value(z: Tensor, scale: float, products: torch.dtype, kernels: str) -> Tensor:
     """Log Z of the own rows against those of all processes, (m,)."""
     rank, _ = rank_and_world()
-    anchors = _for_products(z, products)
+    anchors = _for_products(z, products, kernels)
     lse: Tensor = _kernels(kernels).forward(anchors, gather(anchors), rank * len(z), scale)
     return lse
 
@@ -97,7 +97,7 @@ def _gradient(z: Tensor, lse: Tensor, g: Tensor, scale: float, products: torch.d
     gradient of its own rows: two vectors travel instead of a matrix.
     """
     rank, _ = rank_and_world()
-    anchors, g = _for_products(z, products), g.to(lse.dtype).contiguous()
+    anchors, g = _for_products(z, products, kernels), g.to(lse.dtype).contiguous()
     rows = gather(anchors), rank * len(z)
     grad: Tensor = _kernels(kernels).backward(anchors, *rows, scale, lse, gather(lse), g, gather(g))
     return grad.to(z.dtype)
@@ -130,6 +130,6 @@ _value_op.register_autograd(
 )
 
 
-def _for_products(z: Tensor, products: torch.dtype) -> Tensor:
-    """The rows in the type their similarities are multiplied in: as they came on a GPU, never narrower on a CPU."""
-    return z.to(products if z.is_cuda else z.dtype).contiguous()
+def _for_products(z: Tensor, products: torch.dtype, kernels: str) -> Tensor:
+    """The rows in the type their similarities are multiplied in; only the fused kernel sums wider than it multiplies."""
+    return z.to(products if kernels == "fused" else z.dtype).contiguous()

@@ -14,7 +14,7 @@ VARIANTS = ("paper", "released")
 
 @register("losses", reference="eq:puNCE", needs_prior=True)
 def punce(pairs: Pairs, *, temperature: float, prior: float, variant: Literal["paper", "released"] = "paper") -> Tensor:
-    r"""Labelled anchors are drawn to each other, unlabelled anchors to P with weight π and to their other view.
+    r"""Labelled anchors are drawn to each other, unlabelled ones to P with weight π and to their view.
 
         ℓ_i = log Z(z_i) − z_i · t_i / τ
         t_i = mean of P \ i                                       if i ∈ P   (eq:puNCE.P_risk)

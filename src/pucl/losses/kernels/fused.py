@@ -12,7 +12,6 @@ from torch import Tensor
 
 from pucl.losses.kernels.tiled import LARGEST_SAFE_SCALE
 
-LARGEST_DIM = 256
 LOG2E = math.log2(math.e)
 
 
@@ -103,8 +102,15 @@ def _mode(scale: float, dtype: torch.dtype) -> dict[str, bool | str]:
 
 
 def _shape(d: int, dtype: torch.dtype, *, backward: bool) -> dict[str, int]:
+    """Tile sizes: the fastest of a sweep on an H200 at d = 128; wider rows get narrower tiles to stay on the chip."""
     wide = dtype == torch.float32
+    rows, columns, warps, stages = {
+        (False, False): (128, 64, 4, 3),
+        (False, True): (64, 128, 4, 2),
+        (True, False): (128, 64, 8, 2),
+        (True, True): (128, 32, 8, 3),
+    }[wide, backward]
     width = max(16, triton.next_power_of_2(d))
-    columns = 64 if backward or wide or width > 128 else 128
-    rows = 64 if wide and width > 128 else 128
-    return {"D": d, "BD": width, "BM": rows, "BN": columns, "num_warps": 8, "num_stages": 2 if wide else 3}
+    if width > 128:
+        rows, columns, stages = 64, 32, 2
+    return {"D": d, "BD": width, "BM": rows, "BN": columns, "num_warps": warps, "num_stages": stages}

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-TILE = 512
+# Rows and columns of a tile: one that stays in a core's cache, and one that keeps a GPU busy.
+TILE, TILE_GPU = 512, 8192
 # Up to this scale exp(s − scale) cannot underflow in float32, so no running maximum is needed.
 LARGEST_SAFE_SCALE = 30.0
 
@@ -11,14 +12,15 @@ LARGEST_SAFE_SCALE = 30.0
 def forward(anchors: Tensor, rows: Tensor, first: int, scale: float) -> Tensor:
     """The sum log Σ_{j ≠ i} exp(scale · a_i · r_j) for every anchor, (m,); see the package docstring."""
     lse = anchors.new_full((len(anchors),), float("-inf"))
-    safe = scale <= LARGEST_SAFE_SCALE
-    for i in range(0, len(anchors), TILE):
-        block = anchors[i : i + TILE] * scale
-        for j in range(0, len(rows), TILE):
-            similarity = block @ rows[j : j + TILE].T
+    safe, tile = scale <= LARGEST_SAFE_SCALE, TILE_GPU if anchors.is_cuda else TILE
+    for i in range(0, len(anchors), tile):
+        here = slice(i, i + tile)
+        block = anchors[here] * scale
+        for j in range(0, len(rows), tile):
+            similarity = block @ rows[j : j + tile].T
             _fill_self(similarity, first + i - j, float("-inf"))
             part = _sum_exp(similarity, scale) if safe else similarity.logsumexp(dim=1)
-            lse[i : i + TILE] = torch.logaddexp(lse[i : i + TILE], part)
+            lse[here] = torch.logaddexp(lse[here], part)
     return lse
 
 
@@ -27,13 +29,13 @@ def backward(
 ) -> Tensor:
     """The gradient of Σ_k g_k lse_k over all rows k with respect to the anchors, (m, d); see the package docstring."""
     out = torch.zeros_like(anchors)
-    safe = scale <= LARGEST_SAFE_SCALE
+    safe, tile = scale <= LARGEST_SAFE_SCALE, TILE_GPU if anchors.is_cuda else TILE
     own, others = g * (scale - lse).exp(), g_rows * (scale - lse_rows).exp()  # used where safe
-    for i in range(0, len(anchors), TILE):
-        here = slice(i, i + TILE)
+    for i in range(0, len(anchors), tile):
+        here = slice(i, i + tile)
         block = anchors[here] * scale
-        for j in range(0, len(rows), TILE):
-            there = slice(j, j + TILE)
+        for j in range(0, len(rows), tile):
+            there = slice(j, j + tile)
             similarity = block @ rows[there].T
             if safe:
                 weight = similarity.sub_(scale).exp_().mul_(own[here, None] + others[there])
