@@ -105,11 +105,13 @@ def measure(run: Callable[[], None], device: torch.device, repeats: int) -> tupl
     return statistics.median(times), memory
 
 
-def candidates(*, matrices: bool) -> dict[str, Loss]:
+def candidates(*, matrices: bool, compiled: bool) -> dict[str, Loss]:
     """Every line of the table but the floor; those that hold n × n matrices only if asked for."""
     found: dict[str, Loss] = {
         f"pucl {name}": make_objective(name, **OPTIONS.get(name, {})) for name in entries("losses")
     }
+    if compiled:
+        found["pucl pucl, compiled"] = torch.compile(make_objective("pucl"))
     found["pucl sscl, tiled"] = make_objective("sscl", implementation="tiled")
     if matrices:
         found["pucl sscl, plain"] = make_objective("sscl", implementation="plain")
@@ -126,7 +128,7 @@ def compare(pairs: int, dim: int, dtype: torch.dtype, device: torch.device, repe
     rows = F.normalize(torch.cat([z1, z2]).detach(), dim=1)
     base, _ = measure(floor(rows), device, repeats)
     lines: list[dict[str, Any]] = [{"what": "floor: three matrix products", "ms": base, "ratio": 1.0, "peak_mb": None}]
-    for name, loss in candidates(matrices=pairs <= 16384).items():
+    for name, loss in candidates(matrices=pairs <= 16384, compiled=device.type == "cuda").items():
 
         def step(loss: Loss = loss) -> None:
             z1.grad = z2.grad = None

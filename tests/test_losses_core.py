@@ -128,11 +128,11 @@ def test_gradient_is_the_closed_form_of_the_paper(name: str) -> None:
         assert torch.allclose(found[i], expected, rtol=1e-10, atol=1e-12)
 
 
-def test_zero_rows_get_no_gradient() -> None:
+def test_a_row_of_zeros_gets_a_gradient_of_ordinary_size() -> None:
     z1, z2, s = batch(6, dtype=torch.float32)
     z1[2] = 0
     _, gradient = value_and_gradient("pucl", z1, z2, s, "plain")
-    assert torch.equal(gradient[2], torch.zeros(16)) and gradient[3].abs().sum() > 0
+    assert gradient.isfinite().all() and 0 < gradient[2].norm() < 10 * gradient[3].norm() * z1[3].norm()
 
 
 TWO_PROCESSES = """

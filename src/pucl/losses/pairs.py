@@ -32,9 +32,8 @@ class Pairs:
     @classmethod
     def of(cls, z1: Tensor, z2: Tensor, labelled: Tensor, implementation: Implementation = "auto") -> "Pairs":
         """From the projections of the two views (n, d each) and the PU labels (n,)."""
-        first, second = _normalise(z1), _normalise(z2)
-        z, partner = torch.cat([first, second]), torch.cat([second, first])
-        return cls(z, partner, torch.cat([labelled, labelled]), z1.dtype, implementation)
+        z = _normalise(torch.cat([z1, z2]))
+        return cls(z, z.roll(len(z1), 0), torch.cat([labelled, labelled]), z1.dtype, implementation)
 
     @property
     def n_rows(self) -> int:
@@ -60,9 +59,11 @@ class Pairs:
         return (whole - inside * self.z) / (count - inside).clamp(min=1)
 
     def mean_of_own_side(self) -> Tensor:
-        """The mean of the other rows with the anchor's own label, (2n, d)."""
-        inside = self.labelled[:, None]
-        return torch.where(inside, self.mean_of_others(self.labelled), self.mean_of_others(~self.labelled))
+        """The mean of the other rows with the anchor's own label, (2n, d); both sides in one sum over processes."""
+        inside = self.labelled.to(self.z.dtype)
+        sides = torch.stack([1 - inside, inside])  # U, P
+        sums = total(torch.cat([sides @ self.z, sides.sum(dim=1, keepdim=True)], dim=1))[self.labelled.long()]
+        return (sums[:, :-1] - self.z) / (sums[:, -1:] - 1).clamp(min=1)
 
     def log_partition(self, temperature: float) -> Tensor:
         """The partition log Z(z_i) over the rows of all processes, (2n,)."""
@@ -74,8 +75,7 @@ class Pairs:
 
 
 def _normalise(z: Tensor) -> Tensor:
-    """Rows of length 1 in float32 or better; a row of zeros stays zero and gets no gradient."""
+    """Rows of length 1 in float32 or better; a row of zeros stays zero, as if its length were 1."""
     wide = z.to(torch.promote_types(z.dtype, torch.float32))
-    square = wide.pow(2).sum(dim=1, keepdim=True)
-    length = torch.where(square > 0, square, torch.ones_like(square)).sqrt()
-    return torch.where(square > 0, wide / length, torch.zeros_like(wide))
+    length = torch.linalg.vector_norm(wide, dim=1, keepdim=True)
+    return torch.div(wide, length + (length == 0))

@@ -1,5 +1,6 @@
 """The partition function log Z, shared by all objectives: exact, and in memory O(batch) where the batch is large."""
 
+import importlib.util
 from types import ModuleType
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ Implementation = Literal["auto", "plain", "tiled", "fused"]
 IMPLEMENTATIONS = ("auto", "plain", "tiled", "fused")
 SMALL = 512  # rows up to which the whole matrix of similarities is cheaper than tiles of it
 OWNER = "log_partition"
+HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 def log_partition(
@@ -45,14 +47,14 @@ def choose(z: Tensor, implementation: Implementation) -> str:
     """The implementation to use for `z`, with what was asked for checked."""
     if implementation not in IMPLEMENTATIONS:
         raise unknown_name("implementation", implementation, IMPLEMENTATIONS)
-    fusable = z.is_cuda and z.dtype != torch.float64 and z.shape[1] <= 256 and _has_triton()
+    fusable = z.is_cuda and z.dtype != torch.float64 and z.shape[1] <= 256 and HAS_TRITON
     alone = rank_and_world()[1] == 1
     if implementation == "auto":
         if fusable:
             return "fused"
         return "plain" if alone and len(z) <= SMALL else "tiled"
     if implementation == "fused" and not fusable:
-        got = Described(f"{z.dtype} of width {z.shape[1]} on {z.device}" + ("" if _has_triton() else ", no Triton"))
+        got = Described(f"{z.dtype} of width {z.shape[1]} on {z.device}" + ("" if HAS_TRITON else ", no Triton"))
         raise bad_argument(OWNER, "z", "float32 of width ≤ 256 on a CUDA device with Triton for 'fused'", got)
     if implementation == "plain" and not alone:
         got = Described(f"{rank_and_world()[1]} processes")
@@ -74,12 +76,6 @@ def _kernels(name: str) -> ModuleType:
     from pucl.losses.kernels import tiled
 
     return tiled
-
-
-def _has_triton() -> bool:
-    import importlib.util
-
-    return importlib.util.find_spec("triton") is not None
 
 
 def _value(z: Tensor, scale: float, products: torch.dtype, kernels: str) -> Tensor:
@@ -131,5 +127,5 @@ _value_op.register_autograd(
 
 
 def _for_products(z: Tensor, products: torch.dtype, kernels: str) -> Tensor:
-    """The rows in the type their similarities are multiplied in; only the fused kernel sums wider than it multiplies."""
+    """The rows in the type their similarities are multiplied in; only the fused kernel sums in a wider one."""
     return z.to(products if kernels == "fused" else z.dtype).contiguous()

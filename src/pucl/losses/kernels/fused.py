@@ -16,9 +16,9 @@ LOG2E = math.log2(math.e)
 
 
 @triton.jit
-def _forward(a, b, out, m, n, first, scale, D: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+def _forward(a, b, out, m, n, first, scale2, D: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
              SAFE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
-    """out_i = log2 Σ_{j ≠ i} 2^(scale · a_i · b_j), for one block of rows."""
+    """out_i = ln Σ_{j ≠ i} 2^(scale2 · a_i · b_j), for one block of rows."""
     row = tl.program_id(0) * BM + tl.arange(0, BM)
     dim = tl.arange(0, BD)
     x = tl.load(a + row[:, None] * D + dim[None, :], mask=(row[:, None] < m) & (dim[None, :] < D), other=0.0)
@@ -27,45 +27,53 @@ def _forward(a, b, out, m, n, first, scale, D: tl.constexpr, BD: tl.constexpr, B
     for start in range(0, n, BN):
         col = start + tl.arange(0, BN)
         r = tl.load(b + col[None, :] * D + dim[:, None], mask=(col[None, :] < n) & (dim[:, None] < D), other=0.0)
-        s = tl.dot(x, r, input_precision=PRECISION) * scale
+        s = tl.dot(x, r, input_precision=PRECISION) * scale2
         s = tl.where((col[None, :] < n) & (col[None, :] != first + row[:, None]), s, float("-inf"))
         if SAFE:
-            sums += tl.sum(tl.exp2(s - scale), 1)
+            sums += tl.sum(tl.exp2(s - scale2), 1)
         else:
             top = tl.maximum(best, tl.max(s, 1))
             sums = sums * tl.exp2(best - top) + tl.sum(tl.exp2(s - top[:, None]), 1)
             best = top
     if SAFE:
-        best = tl.full([BM], 0.0, tl.float32) + scale
-    tl.store(out + row, best + tl.log2(sums), mask=row < m)
+        best = tl.full([BM], 0.0, tl.float32) + scale2
+    tl.store(out + row, (best + tl.log2(sums)) * 0.6931471805599453, mask=row < m)
 
 
 @triton.jit
-def _backward(a, b, lse, lse_all, g, g_all, out, m, n, first, scale, D: tl.constexpr, BD: tl.constexpr,
-              BM: tl.constexpr, BN: tl.constexpr, SAFE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
-    """out_i = Σ_{j ≠ i} [g_i 2^(s_ij − lse_i) + g_j 2^(s_ij − lse_j)] b_j, for one block of rows."""
+def _backward(a, b, lse, lse_all, g, g_all, out, unit, m, n, first, scale2, D: tl.constexpr, BD: tl.constexpr,
+              BM: tl.constexpr, BN: tl.constexpr, SAFE: tl.constexpr, UNIT: tl.constexpr,
+              PRECISION: tl.constexpr):  # fmt: skip
+    """out_i = scale Σ_{j ≠ i} [g_i 2^(s_ij − l_i) + g_j 2^(s_ij − l_j)] b_j, for one block of rows; l = lse / ln 2."""
     row = tl.program_id(0) * BM + tl.arange(0, BM)
     dim = tl.arange(0, BD)
     inside = (row[:, None] < m) & (dim[None, :] < D)
     x = tl.load(a + row[:, None] * D + dim[None, :], mask=inside, other=0.0)
-    lse_i = tl.load(lse + row, mask=row < m, other=0.0)
+    l_i = tl.load(lse + row, mask=row < m, other=0.0) * 1.4426950408889634
     g_i = tl.load(g + row, mask=row < m, other=0.0)
+    size = scale2 * 0.6931471805599453
+    if UNIT:
+        largest = tl.load(unit)
+        g_i = g_i / largest
+        size = size * largest
     if SAFE:
-        g_i = g_i * tl.exp2(scale - lse_i)
+        g_i = g_i * tl.exp2(scale2 - l_i)
     acc = tl.zeros([BM, BD], tl.float32)
     for start in range(0, n, BN):
         col = start + tl.arange(0, BN)
         r = tl.load(b + col[:, None] * D + dim[None, :], mask=(col[:, None] < n) & (dim[None, :] < D), other=0.0)
-        lse_j = tl.load(lse_all + col, mask=col < n, other=0.0)
+        l_j = tl.load(lse_all + col, mask=col < n, other=0.0) * 1.4426950408889634
         g_j = tl.load(g_all + col, mask=col < n, other=0.0)
-        s = tl.dot(x, tl.trans(r), input_precision=PRECISION) * scale
+        if UNIT:
+            g_j = g_j / largest
+        s = tl.dot(x, tl.trans(r), input_precision=PRECISION) * scale2
         if SAFE:
-            w = tl.exp2(s - scale) * (g_i[:, None] + (g_j * tl.exp2(scale - lse_j))[None, :])
+            w = tl.exp2(s - scale2) * (g_i[:, None] + (g_j * tl.exp2(scale2 - l_j))[None, :])
         else:
-            w = tl.exp2(s - lse_i[:, None]) * g_i[:, None] + tl.exp2(s - lse_j[None, :]) * g_j[None, :]
+            w = tl.exp2(s - l_i[:, None]) * g_i[:, None] + tl.exp2(s - l_j[None, :]) * g_j[None, :]
         w = tl.where(col[None, :] == first + row[:, None], 0.0, w)  # columns beyond n meet zero rows of r
         acc = tl.dot(w.to(r.dtype), r, acc, input_precision=PRECISION)
-    tl.store(out + row[:, None] * D + dim[None, :], acc, mask=inside)
+    tl.store(out + row[:, None] * D + dim[None, :], acc * size, mask=inside)
 
 
 def forward(anchors: Tensor, rows: Tensor, first: int, scale: float) -> Tensor:
@@ -76,7 +84,7 @@ def forward(anchors: Tensor, rows: Tensor, first: int, scale: float) -> Tensor:
     _forward[(triton.cdiv(m, shape["BM"]),)](
         anchors, rows, out, m, len(rows), first, scale * LOG2E, **shape, **_mode(scale, anchors.dtype)
     )
-    return out / LOG2E
+    return out
 
 
 def backward(
@@ -85,14 +93,15 @@ def backward(
     """The gradient of Σ_k g_k lse_k over all rows k with respect to the anchors, (m, d) float32."""
     m, d = anchors.shape
     out = torch.empty(m, d, dtype=torch.float32, device=anchors.device)
-    # Weights of order 1/n would be subnormal in float16: work with the largest at 1024, undo it afterwards.
-    unit = g_rows.abs().max().clamp(min=torch.finfo(torch.float32).tiny) / 1024
+    # Weights of order 1/n are subnormal in float16: the kernel works with the largest at 1024 and undoes it at the end.
+    narrow = anchors.dtype == torch.float16
+    unit = g_rows.abs().max().clamp(min=1e-30) / 1024 if narrow else g_rows
     shape = _shape(d, anchors.dtype, backward=True)
     _backward[(triton.cdiv(m, shape["BM"]),)](
-        anchors, rows, lse * LOG2E, lse_rows * LOG2E, g / unit, g_rows / unit, out, m, len(rows), first, scale * LOG2E,
-        **shape, **_mode(scale, anchors.dtype),
+        anchors, rows, lse, lse_rows, g, g_rows, out, unit, m, len(rows), first, scale * LOG2E,
+        UNIT=narrow, **shape, **_mode(scale, anchors.dtype),
     )  # fmt: skip
-    return out * (scale * unit)
+    return out
 
 
 def _mode(scale: float, dtype: torch.dtype) -> dict[str, bool | str]:
