@@ -65,6 +65,7 @@ def test_fused_is_deterministic_and_the_default() -> None:
     assert first[0] == again[0] == default[0] and torch.equal(first[1], again[1]) and torch.equal(first[1], default[1])
 
 
+@pytest.mark.filterwarnings("default")  # the compiler itself uses what PyTorch calls deprecated
 @pytest.mark.parametrize("name", LOSSES)
 def test_fused_compiles_whole(name: str) -> None:
     z1, z2, s = batch(512, 128, torch.bfloat16)

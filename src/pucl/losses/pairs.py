@@ -62,8 +62,9 @@ class Pairs:
         """The mean of the other rows with the anchor's own label, (2n, d); both sides in one sum over processes."""
         inside = self.labelled.to(self.z.dtype)
         sides = torch.stack([1 - inside, inside])  # U, P
-        sums = total(torch.cat([sides @ self.z, sides.sum(dim=1, keepdim=True)], dim=1))[self.labelled.long()]
-        return (sums[:, :-1] - self.z) / (sums[:, -1:] - 1).clamp(min=1)
+        unlabelled, labelled = total(torch.cat([sides @ self.z, sides.sum(dim=1, keepdim=True)], dim=1))
+        own = unlabelled + inside[:, None] * (labelled - unlabelled)  # sum and count of the anchor's side, (2n, d + 1)
+        return (own[:, :-1] - self.z) / (own[:, -1:] - 1).clamp(min=1)
 
     def log_partition(self, temperature: float) -> Tensor:
         """The partition log Z(z_i) over the rows of all processes, (2n,)."""
