@@ -63,8 +63,8 @@ class Pairs:
         inside = self.labelled.to(self.z.dtype)
         sides = torch.stack([1 - inside, inside])  # U, P
         unlabelled, labelled = total(torch.cat([sides @ self.z, sides.sum(dim=1, keepdim=True)], dim=1))
-        own = unlabelled + inside[:, None] * (labelled - unlabelled)  # sum and count of the anchor's side, (2n, d + 1)
-        return (own[:, :-1] - self.z) / (own[:, -1:] - 1).clamp(min=1)
+        own = torch.where(self.labelled[:, None], labelled, unlabelled)  # sum and count, (2n, d + 1)
+        return torch.div(own[:, :-1] - self.z, (own[:, -1:] - 1).clamp(min=1))
 
     def log_partition(self, temperature: float) -> Tensor:
         """The partition log Z(z_i) over the rows of all processes, (2n,)."""
