@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pucl.data import load
-from pucl.data.pu_split import make_pu
+from pucl.data.pu_split import linear_propensity, make_pu
 from pucl.errors import InputError
 
 Y = np.arange(1000) % 5 < 2  # 400 positives, 600 negatives
@@ -74,6 +74,25 @@ def test_the_same_seed_draws_the_same_rows() -> None:
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
+def test_sar_labels_by_propensity() -> None:
+    weight = np.where(np.arange(1000) < 500, 3.0, 1.0)
+    share = [np.mean(make_pu(Y, 60, mechanism="sar", propensity=weight, seed=k).rows[:60] < 500) for k in range(100)]
+    # 200 positives at weight 3, 200 at weight 1, 60 drawn without replacement: a little under 3/4.
+    assert 0.70 < np.mean(share) < 0.75
+    sample = make_pu(Y, 60, mechanism="sar", propensity=weight)
+    assert sample.mechanism == "sar" and sample.s.sum() == 60 and Y[sample.rows[sample.s]].all()
+    assert len(np.unique(sample.rows)) == len(sample.rows)
+
+
+def test_linear_propensity_grows_along_the_widest_direction() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 3)) * [1.0, 5.0, 1.0]
+    weight = linear_propensity(x)
+    assert np.corrcoef(weight, x[:, 1])[0, 1] > 0.9
+    assert ((weight > 0) & (weight < 1)).all()
+    assert linear_propensity(x, strength=0) == pytest.approx(0.5)
+
+
 def test_labelling_is_uniform_over_positives() -> None:
     counts = np.zeros(1000)
     for seed in range(400):
@@ -93,6 +112,15 @@ def test_labelling_is_uniform_over_positives() -> None:
         ({"prior": 0.0}, "prior must be a number strictly between 0 and 1; got 0.0"),
         ({"setting": "one-set"}, "unknown setting 'one-set': did you mean 'single-set'?"),
         ({"setting": "single-set", "prior": 0.3}, "prior must be left out in the single-set setting"),
+        ({"mechanism": "sarr"}, "unknown mechanism 'sarr': did you mean 'sar'?"),
+        (
+            {"mechanism": "sar"},
+            "propensity must be 1000 finite weights ≥ 0, one per row of y, for mechanism='sar'; got N",
+        ),
+        ({"mechanism": "sar", "propensity": np.ones(3)}, "got an array of shape (3,)"),
+        ({"mechanism": "sar", "propensity": np.zeros(1000)}, "positive for at least 100 positives; got 0 positives"),
+        ({"propensity": np.ones(1000)}, "propensity must be left out unless mechanism='sar'"),
+        ({"seed": -1}, "seed must be a whole number ≥ 0; got -1"),
         ({"y": [0, 1, 2]}, "y must be a vector of 0 and 1"),
         ({"y": [1, 1, 1], "n_labelled": 1}, "y must be a vector with both classes; got one class only"),
     ],

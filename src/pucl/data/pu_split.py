@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
 
 Setting = Literal["case-control", "single-set"]
+Mechanism = Literal["scar", "sar"]
 SETTINGS = ("case-control", "single-set")
+MECHANISMS = ("scar", "sar")
 OWNER = "pucl.make_pu"
 
 
@@ -24,6 +26,7 @@ class PUSample:
     s: NDArray[np.bool_]
     setting: Setting
     prior: float
+    mechanism: Mechanism = "scar"
 
     @property
     def gamma(self) -> float:
@@ -43,11 +46,14 @@ def make_pu(
     setting: Setting = "case-control",
     prior: float | None = None,
     n_unlabelled: int | None = None,
+    mechanism: Mechanism = "scar",
+    propensity: Any = None,
     seed: int = 0,
 ) -> PUSample:
     """Label `n_labelled` positives drawn at random and hide every other label.
 
-    Labelled and unlabelled rows never overlap.
+    Labelled and unlabelled rows never overlap. n_P, n_U and π are set independently, so γ = n_P / n_U and
+    κ = π(1 − π)/(1 + γ) can be varied one at a time.
 
     Args:
         y: the truth, True or 1 for positives.
@@ -56,6 +62,9 @@ def make_pu(
             of `y` (or `prior`); in ``"single-set"`` U is simply what is left once P has been labelled.
         prior: π, the share of positives wanted inside U (case-control only).
         n_unlabelled: n_U; as many as possible when not given.
+        mechanism: ``"scar"``, labelled completely at random: every positive has the same chance of a label; ``"sar"``,
+            labelled at random given x: a positive's chance is proportional to its `propensity`.
+        propensity: weights ≥ 0, one per row of `y`, for ``"sar"``; `linear_propensity` makes some from x.
         seed: the same seed draws the same rows.
     """
     truth = _truth(y)
@@ -63,9 +72,13 @@ def make_pu(
         raise unknown_name("setting", setting, SETTINGS)
     if setting == "single-set" and prior is not None:
         raise bad_argument(OWNER, "prior", "left out in the single-set setting, where U is what remains", prior)
+    weight = _weights(mechanism, propensity, len(truth))
+    check_count(OWNER, "seed", seed, low=0)
     rng = np.random.default_rng(seed)
     positives, negatives = rng.permutation(np.flatnonzero(truth)), rng.permutation(np.flatnonzero(~truth))
     check_count(OWNER, "n_labelled", n_labelled, high=len(positives))
+    if weight is not None:
+        positives = _likeliest_first(positives, weight, n_labelled, rng)
     labelled, positives = positives[:n_labelled], positives[n_labelled:]
     if setting == "case-control":
         share = float(truth.mean()) if prior is None else check_share(OWNER, "prior", prior)
@@ -79,7 +92,51 @@ def make_pu(
         raise bad_argument(OWNER, "n_labelled", "small enough to leave unlabelled rows", n_labelled)
     rows = np.concatenate([labelled, rng.permutation(unlabelled)])
     s = np.arange(len(rows)) < n_labelled
-    return PUSample(rows, s, setting, float(truth[rows[~s]].mean()))
+    return PUSample(rows, s, setting, float(truth[rows[~s]].mean()), mechanism)
+
+
+def linear_propensity(x: Any, *, strength: float = 2.0) -> NDArray[np.float64]:
+    """Labelling weights that grow along the direction in which the rows vary most.
+
+        e(x) = σ(strength · (x · v − mean) / spread)
+
+    where v is the first principal axis of the rows, turned so that its largest component is positive, and mean and
+    spread are those of the projections x · v. Strength 0 is labelling completely at random.
+    """
+    rows = np.asarray(x, dtype=np.float64).reshape(len(x), -1)
+    centred = rows - rows.mean(axis=0)
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    axis = axes[:, -1] * np.sign(axes[np.abs(axes[:, -1]).argmax(), -1])
+    along = centred @ axis
+    return np.asarray(1 / (1 + np.exp(-strength * along / max(along.std(), 1e-12))))
+
+
+def _weights(mechanism: str, propensity: Any, n: int) -> NDArray[np.float64] | None:
+    if mechanism not in MECHANISMS:
+        raise unknown_name("mechanism", mechanism, MECHANISMS)
+    if mechanism == "scar":
+        if propensity is not None:
+            raise bad_argument(OWNER, "propensity", "left out unless mechanism='sar'", Described("weights"))
+        return None
+    allowed = f"{n} finite weights ≥ 0, one per row of y, for mechanism='sar'"
+    if propensity is None:
+        raise bad_argument(OWNER, "propensity", allowed, None)
+    weight = np.asarray(propensity, dtype=np.float64)
+    if weight.shape != (n,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise bad_argument(OWNER, "propensity", allowed, Described(f"an array of shape {weight.shape}"))
+    return weight
+
+
+def _likeliest_first(
+    positives: NDArray[np.intp], weight: NDArray[np.float64], n: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """The positives with `n` of them, drawn by weight without replacement, moved to the front."""
+    chance = weight[positives]
+    if (chance > 0).sum() < n:
+        got = Described(f"{int((chance > 0).sum())} positives with a weight above 0")
+        raise bad_argument(OWNER, "propensity", f"positive for at least {n} positives", got)
+    drawn = rng.choice(len(positives), size=n, replace=False, p=chance / chance.sum())
+    return np.concatenate([positives[drawn], np.delete(positives, drawn)])
 
 
 def _composition(share: float, n_pos: int, n_neg: int, n_unlabelled: int | None) -> tuple[int, int]:
