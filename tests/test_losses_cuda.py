@@ -58,6 +58,23 @@ def test_fused_in_lower_precision(name: str, dtype: torch.dtype, loss_tolerance:
     assert distance(found, gradient) < 1e-2
 
 
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("tau", [0.005, 0.5, 10.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("edge", ["none labelled", "one labelled", "all labelled", "duplicates", "zero rows"])
+def test_edge_batches_are_finite(name: str, edge: str, dtype: torch.dtype, tau: float) -> None:
+    z1, z2, s = batch(70, 24, dtype)
+    if edge == "duplicates":
+        z1, z2 = torch.ones_like(z1), torch.ones_like(z2)
+    if edge == "zero rows":
+        z1[::2] = 0
+        z2[5] = 0
+    if edge.endswith("labelled"):
+        s = torch.arange(70, device="cuda") < {"none": 0, "one": 1, "all": 70}[edge.split(maxsplit=1)[0]]
+    value, gradient = value_and_gradient(name, z1, z2, s, tau, "fused")
+    assert torch.tensor(value).isfinite() and gradient.isfinite().all()
+
+
 def test_fused_is_deterministic_and_the_default() -> None:
     z1, z2, s = batch(3000, 128, torch.bfloat16)
     first, again = (value_and_gradient("pucl", z1, z2, s, 0.5, "fused") for _ in range(2))
