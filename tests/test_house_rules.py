@@ -34,6 +34,7 @@ LAYERS = (
     ("report",),
     ("bench", "theory"),
     ("console",),
+    ("cli_data",),
     ("cli",),
     ("__main__",),
 )

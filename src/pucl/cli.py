@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pucl import __version__
+from pucl.cli_data import app as data_app
 from pucl.errors import InputError, unknown_name
 from pucl.registry import FAMILIES
 
@@ -16,6 +17,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+app.add_typer(data_app, name="data")
 
 
 @app.callback(invoke_without_command=True)

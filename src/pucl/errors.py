@@ -10,6 +10,10 @@ class InputError(ValueError):
     """What the user passed cannot be used; the message is one line and says what would have been accepted."""
 
 
+class MissingDataError(InputError):
+    """The files of a data set are not there; the message says which, where they were looked for and how to get them."""
+
+
 def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputError:
     """``owner: argument must be allowed; got got``, ready to raise."""
     return InputError(f"{owner}: {argument} must be {allowed}; got {_short(got)}")

@@ -16,7 +16,8 @@ Kind = Literal["image", "table", "vector"]
 class Dataset:
     """A task with its truth: rows to train on, rows held out for the final evaluation.
 
-    Images are n × c × h × w, tables and vectors n × d. ``y`` is True for the positive class.
+    Images are n × c × h × w, tables and vectors n × d. ``y`` is True for the positive class. ``x_unlabelled`` are rows
+    whose truth nobody knows, where the data set has such: they can only ever be part of U.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Dataset:
     y_train: NDArray[np.bool_]
     x_test: NDArray[Any]
     y_test: NDArray[np.bool_]
+    x_unlabelled: NDArray[Any] | None = None
 
     @property
     def prior(self) -> float:

@@ -1,0 +1,69 @@
+"""Folders of images, one folder to a class, read into one array of equal squares."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.data.sources import damaged
+from pucl.data.tasks import Split
+from pucl.errors import InputError, check_count
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+
+
+def list_images(folder: Path) -> list[Path]:
+    """The image files directly in a folder, by name; none if there is no such folder."""
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in files if path.suffix.lower() in ENDINGS)
+
+
+def read_image_split(
+    groups: Sequence[Sequence[Path]], *, size: int, mode: Literal["L", "RGB"], skip_unreadable: bool = False
+) -> Split:
+    """Images (n, c, size, size) of every group of files; the index of the group is the class.
+
+    An image that is not square is scaled until it covers the square and cut to its middle.
+
+    Args:
+        groups: the files of each class.
+        size: the side of the square in pixels.
+        mode: ``"L"`` for one channel of grey, ``"RGB"`` for three of colour.
+        skip_unreadable: leave out images that cannot be read, with one warning that names them; else the first is an
+            error.
+    """
+    check_count("pucl.data", "size", size)
+    files = [(path, label) for label, group in enumerate(groups) for path in group]
+    x = np.empty((len(files), 3 if mode == "RGB" else 1, size, size), np.uint8)
+    unreadable: list[int] = []
+    for row, (path, _) in enumerate(files):
+        try:
+            x[row] = read_image(path, size=size, mode=mode)
+        except InputError:
+            if not skip_unreadable:
+                raise
+            unreadable.append(row)
+    classes = np.array([label for _, label in files], np.int64)
+    if not unreadable:
+        return Split(x, classes)
+    names = ", ".join(str(files[row][0]) for row in unreadable[:5]) + (", …" if len(unreadable) > 5 else "")
+    warnings.warn(f"{len(unreadable)} unreadable image(s) left out: {names}", stacklevel=2)
+    return Split(np.delete(x, unreadable, axis=0), np.delete(classes, unreadable))
+
+
+def read_image(path: Path, *, size: int, mode: Literal["L", "RGB"]) -> NDArray[np.uint8]:
+    """One image as an array (c, size, size); an unreadable one is an error that names it."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise InputError(f"{path}: reading images needs Pillow; install it with: pip install 'pucl[data]'") from error
+    try:
+        with Image.open(path) as file:
+            image = ImageOps.fit(file.convert(mode), (size, size), Image.Resampling.BICUBIC)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise damaged(path, f"not a readable image ({error})") from error
+    pixels = np.asarray(image, np.uint8).reshape(size, size, -1)
+    return pixels.transpose(2, 0, 1)

@@ -1,0 +1,242 @@
+"""The official data sets: which files they consist of, their checksums, where they lie and where they come from."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pucl.errors import InputError, MissingDataError, unknown_name
+
+VARIABLE = "PUCL_DATA"
+
+
+@dataclass(frozen=True)
+class File:
+    """An official file by its name in the folder of its data set; `url` where it is fetched on its own."""
+
+    name: str
+    md5: str
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A tar file that unpacks into `folder`; `md5` is None where no trustworthy one was published."""
+
+    url: str
+    md5: str | None
+    folder: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """An official data set and the tasks made of it.
+
+    It lies in the first of `folders` that exists under the data root, and consists of `files`, or of folders of images
+    (`splits`). Without an `archive` or addresses of files it cannot be downloaded and comes from `page` by hand.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    page: str
+    folders: tuple[str, ...]
+    files: tuple[File, ...] = ()
+    splits: tuple[str, ...] = ()
+    archive: Archive | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies, or would be looked for first."""
+        places = [data_root() / name for name in self.folders]
+        return next((place for place in places if place.is_dir()), places[0])
+
+    @property
+    def downloadable(self) -> bool:
+        """Whether `pucl data prepare` can fetch it."""
+        return self.archive is not None or any(file.url for file in self.files)
+
+    def path(self, name: str) -> Path:
+        """The path of one of its files or folders, or the one error for data that are not there."""
+        place = self.folder / name
+        unpacked = place.with_suffix("") if place.suffix == ".gz" else place
+        found = next((path for path in (place, unpacked) if path.exists()), None)
+        if found is None:
+            raise self.absent(place)
+        return found
+
+    def absent(self, place: Path) -> MissingDataError:
+        """The error for a file or folder of this data set that is not there, ready to raise."""
+        get = f"run 'pucl data prepare {self.name}'" if self.downloadable else f"get it from {self.page}"
+        holds = f"the folder that holds {self.folders[0]}"
+        return MissingDataError(
+            f"{self.name}: {place.name} is missing, looked for {place}; {get} or set {VARIABLE} to {holds}"
+        )
+
+    def missing(self) -> tuple[str, ...]:
+        """The files and folders that are not there."""
+        return tuple(name for name in (*(file.name for file in self.files), *self.splits) if not self._has(name))
+
+    def damage(self) -> tuple[str, ...]:
+        """What is wrong with the files that are there: one line for each whose checksum is not the official one."""
+        present = [(self.folder / file.name, file.md5) for file in self.files if (self.folder / file.name).exists()]
+        return tuple(str(damaged(path, "not the official file")) for path, md5 in present if md5_of(path) != md5)
+
+    def _has(self, name: str) -> bool:
+        try:
+            return self.path(name).exists()
+        except MissingDataError:
+            return False
+
+
+def data_root() -> Path:
+    """The folder of all data sets: the environment variable PUCL_DATA, else ``pucl`` in the user's cache folder."""
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pucl"
+
+
+def md5_of(path: Path) -> str:
+    """The MD5 of a file as 32 hexadecimal digits, read piece by piece."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def damaged(path: Path, why: str) -> InputError:
+    """The error for a file that cannot be what it should be: its path, why, the expected and the found checksum."""
+    why = " ".join(why.split())  # other libraries' reasons can have several lines
+    known = [(source, file) for source in SOURCES for file in source.files if _is_official(path, source, file)]
+    if not known:
+        return InputError(f"{path}: {why}; found MD5 {md5_of(path)}, no official one is known")
+    source, file = known[0]
+    again = f"run 'pucl data prepare {source.name}' to fetch it again"
+    return InputError(f"{path}: {why}; expected MD5 {file.md5}, found {md5_of(path)}; {again}")
+
+
+def get_source(name: str) -> Source:
+    """The official data set called `name`."""
+    return sources_of(name)[0]
+
+
+def sources_of(name: str) -> tuple[Source, ...]:
+    """The official data sets behind `name`, which is one of them or a task made of them."""
+    found = tuple(s for s in SOURCES if s.name == name) or tuple(s for s in SOURCES if name in s.tasks)
+    if not found:
+        raise unknown_name("data set", name, {*(s.name for s in SOURCES), *(t for s in SOURCES for t in s.tasks)})
+    return found
+
+
+def _is_official(path: Path, source: Source, file: File) -> bool:
+    return path.name == file.name and path.parent.as_posix().endswith(source.folders)
+
+
+def _idx_files(url: str, *md5s: str) -> tuple[File, ...]:
+    parts = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    names = [f"{part}-ubyte.gz" for part in parts]
+    return tuple(File(name, md5, url + name) for name, md5 in zip(names, md5s, strict=True))
+
+
+_FAST_AI = "https://s3.amazonaws.com/fast-ai-imageclas/"
+_SVHN = "http://ufldl.stanford.edu/housenumbers/"
+_SIZES = ("-64", "-160", "-320", "")  # the short side of Imagenette and Imagewoof in pixels; none: as in ImageNet
+
+SOURCES: tuple[Source, ...] = (
+    Source(
+        "mnist",
+        ("mnist1",),
+        "http://yann.lecun.com/exdb/mnist/",
+        ("MNIST/raw",),
+        _idx_files(
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+            "d53e105ee54ea40749a09fcbcd1e9432",
+            "9fb629c4189551a2d022fa330f9573f3",
+            "ec29112dd5afa0611ce80d1b7f02629c",
+        ),
+    ),
+    Source(
+        "fashion-mnist",
+        ("fmnist1", "fmnist2"),
+        "https://github.com/zalandoresearch/fashion-mnist",
+        ("FashionMNIST/raw",),
+        _idx_files(
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+            "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+            "25c81989df183df01b3e8a0aad5dffbe",
+            "bef4ecab320f06d8554ea6380940ec79",
+            "bb300cfdad3c16e7a12a480ee83cd310",
+        ),
+    ),
+    Source(
+        "cifar10",
+        ("cifar0", "cifar1", "cifar2", "cifar3", "cifar_easy", "cifar_medium", "cifar_hard"),
+        "https://www.cs.toronto.edu/~kriz/cifar.html",
+        ("cifar-10-batches-py",),
+        (
+            File("data_batch_1", "c99cafc152244af753f735de768cd75f"),
+            File("data_batch_2", "d4bba439e000b95fd0a9bffe97cbabec"),
+            File("data_batch_3", "54ebc095f3ab1f0389bbae665268c751"),
+            File("data_batch_4", "634d18415352ddfa80567beed471001a"),
+            File("data_batch_5", "482c414d41f54cd18b22e5b47cb7c3cb"),
+            File("test_batch", "40351d587109b95175f43aff81a1287e"),
+        ),
+        archive=Archive(
+            "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+            "c58f30108f718f92721af3b95e74349a",
+            "cifar-10-batches-py",
+        ),
+    ),
+    Source(
+        "stl10",
+        ("stl1", "stl2", "stl3"),
+        "https://cs.stanford.edu/~acoates/stl10/",
+        ("stl10_binary",),
+        (
+            File("train_X.bin", "918c2871b30a85fa023e0c44e0bee87f"),
+            File("train_y.bin", "5a34089d4802c674881badbb80307741"),
+            File("unlabeled_X.bin", "5242ba1fed5e4be9e1e742405eb56ca4"),
+            File("test_X.bin", "7f263ba9f9e0b06b93213547f721ac82"),
+            File("test_y.bin", "36f9794fa4beb8a2c72628de14fa638e"),
+        ),
+        archive=Archive(
+            "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
+            "91f7769df0f17e558f3565bffb0c7dfb",
+            "stl10_binary",
+        ),
+    ),
+    Source(
+        "svhn",
+        ("svhn1",),
+        _SVHN,
+        ("SVHN", "svhn"),
+        (
+            File("train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", f"{_SVHN}train_32x32.mat"),
+            File("test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", f"{_SVHN}test_32x32.mat"),
+        ),
+    ),
+    Source(
+        "alzheimer-mri",
+        ("alzheimer",),
+        "https://www.kaggle.com/datasets/tourist55/alzheimers-dataset-4-class-of-images",
+        ("alzheimer-mri",),
+        splits=("train", "test"),
+    ),
+    Source(
+        "imagenet", ("imagenet1",), "https://www.image-net.org/download.php", ("imagenet",), splits=("train", "val")
+    ),
+    Source(
+        "imagenette",
+        ("imagenet2",),
+        "https://github.com/fastai/imagenette",
+        tuple(f"imagenette2{size}" for size in _SIZES),
+        splits=("train", "val"),
+        archive=Archive(f"{_FAST_AI}imagenette2-160.tgz", "e793b78cc4c9e9a4ccc0c1155377a412", "imagenette2-160"),
+    ),
+    Source(
+        "imagewoof",
+        ("imagenet2",),
+        "https://github.com/fastai/imagenette",
+        tuple(f"imagewoof2{size}" for size in _SIZES),
+        splits=("train", "val"),
+        archive=Archive(f"{_FAST_AI}imagewoof2-160.tgz", None, "imagewoof2-160"),
+    ),
+)

@@ -1,0 +1,59 @@
+"""From a split with many classes to a task with two: the classes that are positive, those that are negative."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.data import Dataset
+from pucl.errors import Described, bad_argument
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images n × c × h × w and, for each, the index of its class."""
+
+    x: NDArray[np.uint8]
+    classes: NDArray[np.int64]
+
+
+def binary_task(
+    name: str,
+    names: Sequence[str],
+    positive: tuple[str, ...],
+    negative: tuple[str, ...],
+    *,
+    train: Split,
+    test: Split,
+    x_unlabelled: NDArray[np.uint8] | None = None,
+) -> Dataset:
+    """The task `positive` against `negative`; images of other classes are left out.
+
+    Args:
+        name: the name of the task.
+        names: the names of all classes, in the order of their indices.
+        positive: the names of the positive classes.
+        negative: the names of the negative classes.
+        train: the official training split.
+        test: the official test split.
+        x_unlabelled: images whose class is unknown.
+    """
+    for which, split in (("train", train), ("test", test)):
+        lacking = [label for label in (*positive, *negative) if names.index(label) not in split.classes]
+        if lacking:
+            allowed = "one with images of every class of the task"
+            raise bad_argument(name, f"the {which} split", allowed, Described(f"none of {', '.join(lacking)}"))
+    groups = [[names.index(label) for label in group] for group in (positive, negative)]
+    (x_train, y_train), (x_test, y_test) = (_select(split, *groups) for split in (train, test))
+    texts = ", ".join(positive), ", ".join(negative)
+    return Dataset(name, "image", *texts, x_train, y_train, x_test, y_test, x_unlabelled)
+
+
+def _select(
+    split: Split, positive: Sequence[int], negative: Sequence[int]
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """The images of either group of classes and whether they are positive."""
+    truth = np.isin(split.classes, positive)
+    used = truth | np.isin(split.classes, negative)
+    return (split.x, truth) if used.all() else (split.x[used], truth[used])
