@@ -3,7 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pucl.data import load
+from pucl.data import Dataset, load
+from pucl.data.observe import observe
 from pucl.data.pu_split import linear_propensity, make_pu
 from pucl.errors import InputError
 
@@ -101,6 +102,25 @@ def test_labelling_is_uniform_over_positives() -> None:
     assert counts[~Y].sum() == 0
     expected, spread = 400 / 4, (400 * 0.25 * 0.75) ** 0.5
     assert np.abs(counts[Y] - expected).max() < 4.5 * spread
+
+
+def test_observe_shows_rows_and_labels_only() -> None:
+    data = load("digits")
+    seen = observe(data, 50, seed=2)
+    assert np.array_equal(seen.x, data.x_train[seen.sample.rows]) and seen.s.sum() == 50
+    assert seen.prior == seen.sample.prior
+    assert np.array_equal(observe(data, 50, seed=2).x, seen.x)
+
+
+def test_observe_adds_rows_whose_truth_nobody_knows() -> None:
+    x = np.arange(20, dtype=np.float32).reshape(10, 2)
+    y = np.arange(10) < 4
+    extra = -np.ones((7, 2), dtype=np.float32)
+    seen = observe(Dataset("own", "vector", "a", "b", x, y, x, y, extra), 3)
+    assert len(seen.x) == 17 and seen.s.sum() == 3 and seen.sample.setting == "single-set"
+    assert (seen.x[-7:] == -1).all() and not seen.s[-7:].any()
+    assert seen.prior is None, "the share of positives among them is unknown"
+    assert sorted(seen.x[:10, 0].tolist()) == x[:, 0].tolist(), "all other labelled rows are part of U"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Generator, Tensor, nn
@@ -56,6 +57,13 @@ def test_tables_and_own_parts() -> None:
     own = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 7))
     z = embed(pretrain(x, sample.s, encoder=own, view=shake, config=QUICK).encoder, x)
     assert z.shape == (len(x), 7) and torch.allclose(z.norm(dim=1), torch.ones(len(x)))
+
+
+def test_larger_images_get_the_views_of_simclr() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(256, size=(40, 3, 16, 16), dtype=np.uint8)
+    by_default, named = (pretrain(x, np.arange(40) < 9, view=view, config=QUICK).encoder for view in (None, "simclr"))
+    assert torch.equal(weights(by_default), weights(named))
 
 
 def test_embedding_does_not_depend_on_the_batch() -> None:

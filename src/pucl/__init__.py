@@ -7,6 +7,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pucl.data import Dataset, load
+    from pucl.data.observe import PUData, observe
+    from pucl.data.own import OwnData, TableTransform, read
     from pucl.data.pu_split import PUSample, make_pu
     from pucl.embeddings import embed
     from pucl.errors import InputError
@@ -22,9 +24,12 @@ if TYPE_CHECKING:
 _HOME = (
     ("Dataset", "pucl.data"),
     ("InputError", "pucl.errors"),
+    ("OwnData", "pucl.data.own"),
+    ("PUData", "pucl.data.observe"),
     ("PUSample", "pucl.data.pu_split"),
     ("PriorEstimate", "pucl.priors"),
     ("PseudoLabels", "pucl.pseudo_labels"),
+    ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
     ("check_labels", "pucl.labels"),
     ("contrastive_loss", "pucl.losses"),
@@ -33,16 +38,21 @@ _HOME = (
     ("fit_head", "pucl.heads"),
     ("load", "pucl.data"),
     ("make_pu", "pucl.data.pu_split"),
+    ("observe", "pucl.data.observe"),
     ("pretrain", "pucl.training"),
     ("pseudo_label", "pucl.pseudo_labels"),
+    ("read", "pucl.data.own"),
 )
 
 __all__ = [
     "Dataset",
     "InputError",
+    "OwnData",
+    "PUData",
     "PUSample",
     "PriorEstimate",
     "PseudoLabels",
+    "TableTransform",
     "TrainConfig",
     "check_labels",
     "contrastive_loss",
@@ -51,8 +61,10 @@ __all__ = [
     "fit_head",
     "load",
     "make_pu",
+    "observe",
     "pretrain",
     "pseudo_label",
+    "read",
 ]
 
 

@@ -70,9 +70,16 @@ def pretrain(
         hidden, out = config.projection
         head = projection_head(embedding_dim(network, shape), hidden=hidden, out=out).to(device)
     if view is None or isinstance(view, str):
-        view = make_view(view or ("small_image" if image else "feature_noise"))
+        view = make_view(view or _default_view(shape))
     model = Encoder(standardise, network)
     history = train(
         nn.Sequential(model, head), rows, labelled, view=view, objective=loss, config=config, on_epoch=on_epoch
     )
     return Pretrained(model, history)
+
+
+def _default_view(shape: tuple[int, ...]) -> str:
+    if len(shape) == 1:
+        return "feature_noise"
+    # A crop of a tiny image, such as an 8 × 8 digit, leaves nothing to recognise.
+    return "small_image" if min(shape[1:]) < 16 else "simclr"

@@ -1,0 +1,50 @@
+"""What a method may see of a data set: rows and PU labels. The truth stays behind."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.data import Dataset
+from pucl.data.pu_split import PUSample, make_pu
+
+
+@dataclass(frozen=True)
+class PUData:
+    """Rows and what is observed of them.
+
+    Attributes:
+        x: the rows, labelled positives first.
+        s: PU labels, True for labelled positives.
+        sample: which training rows were drawn, in which setting.
+        prior: the true share of positives inside the unlabelled rows, for benchmarks; None where nobody knows it.
+    """
+
+    x: NDArray[Any]
+    s: NDArray[np.bool_]
+    sample: PUSample
+    prior: float | None
+
+
+def observe(data: Dataset, n_labelled: int, *, seed: int = 0, **options: Any) -> PUData:
+    """Label some positives of the training rows and hide everything else.
+
+    Rows whose truth nobody knows (``data.x_unlabelled``, as in STL-10) join the unlabelled set, whose prior is then
+    unknown. The setting is theirs too: U is what remains of the labelled split together with them.
+
+    Args:
+        data: a data set with its truth.
+        n_labelled: n_P, how many positives are labelled.
+        seed: the same seed draws the same rows.
+        **options: the other arguments of `make_pu`.
+    """
+    extra = data.x_unlabelled
+    if extra is not None:
+        options.setdefault("setting", "single-set")
+    sample = make_pu(data.y_train, n_labelled, seed=seed, **options)
+    if extra is None:
+        return PUData(data.x_train[sample.rows], sample.s, sample, sample.prior)
+    x = np.concatenate([data.x_train[sample.rows], extra])
+    s = np.concatenate([sample.s, np.zeros(len(extra), dtype=bool)])
+    return PUData(x, s, sample, None)

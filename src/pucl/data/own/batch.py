@@ -1,0 +1,105 @@
+"""What every source of people's own rows looks like to the rest of the library: batches of rows with their ids."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.data import Kind
+from pucl.errors import Described, InputError, bad_argument
+
+OWNER = "pucl.data.own"
+PASS = 16_384  # rows held at a time where nobody asked for a batch size
+
+
+@dataclass(frozen=True)
+class Table:
+    """Some rows of a table: the type of every column, and a vector of values for those that can be used.
+
+    Types are ``number``, ``bool`` (both float64, NaN where missing), ``category`` (text, None where missing) and
+    ``missing`` (no value at all). Any other type (``date``, ``vector``, …) is named in `types` and has no values.
+    """
+
+    types: Mapping[str, str]
+    values: Mapping[str, NDArray[Any]]
+    n_rows: int
+    start: int = 0
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @classmethod
+    def concat(cls, parts: Sequence["Table"]) -> "Table":
+        """One table out of consecutive parts."""
+        first = parts[0]
+        values = {name: np.concatenate([part.values[name] for part in parts]) for name in first.values}
+        return cls(first.types, values, sum(map(len, parts)), first.start)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive rows: a `Table`, float32 vectors (n, d) or images (n, c, h, w), with their ids, and s if known."""
+
+    rows: Any
+    ids: NDArray[Any]
+    s: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Rows(Protocol):
+    """Rows that are read batch by batch, as often as needed."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the rows are."""
+
+    @property
+    def schema(self) -> Mapping[str, str]:
+        """The feature columns and their types; empty where rows have no named columns."""
+
+    def __len__(self) -> int: ...
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """All rows in order, at most `size` at a time."""
+
+    def take(self, index: NDArray[np.intp]) -> "Rows":
+        """The rows of the given ascending numbers."""
+
+
+def load(rows: Rows) -> Any:
+    """All rows in memory: a `Table`, or an array that is filled batch by batch."""
+    if rows.kind == "table":
+        return Table.concat([batch.rows for batch in rows.batches(PASS)])
+    whole: NDArray[Any] | None = None
+    n_rows = len(rows)
+    start = 0
+    for batch in rows.batches(PASS if rows.kind == "vector" else 256):
+        if whole is None:
+            whole = np.empty((n_rows, *batch.rows.shape[1:]), dtype=batch.rows.dtype)
+        whole[start : start + len(batch)] = batch.rows
+        start += len(batch)
+    return whole
+
+
+def finite(block: NDArray[Any], start: int, what: str) -> NDArray[np.float32]:
+    """The block as float32, or one error that names the first row with NaN or infinity."""
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(block, dtype=np.float32)
+    bad = ~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    if bad.any():
+        raise bad_argument(OWNER, what, "finite", Described(f"NaN or infinity at row {start + int(bad.argmax())}"))
+    return rows
+
+
+def need(module: str, what: str) -> Any:
+    """An optional package of the extra ``data``, or one line that says how to get it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        package = "pillow" if module.startswith("PIL") else module.partition(".")[0]
+        raise InputError(f"{what} needs {package}: pip install 'pucl[data]'") from None

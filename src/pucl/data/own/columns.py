@@ -1,0 +1,91 @@
+"""From Arrow columns to numpy: what type a column has for us, and its values."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.data.own.batch import OWNER, finite, need
+from pucl.errors import Described, bad_argument
+
+
+def type_of(arrow_type: Any) -> str:
+    """``number``, ``bool``, ``category``, ``vector``, ``date``, ``missing``, or Arrow's own name for anything else."""
+    is_ = need("pyarrow", "a table").types
+    if is_.is_boolean(arrow_type):
+        return "bool"
+    if is_.is_integer(arrow_type) or is_.is_floating(arrow_type) or is_.is_decimal(arrow_type):
+        return "number"
+    if str(arrow_type) in ("string", "large_string", "string_view") or is_.is_dictionary(arrow_type):
+        return "category"
+    if is_.is_temporal(arrow_type):
+        return "date"
+    if is_.is_null(arrow_type):
+        return "missing"
+    if is_vector(arrow_type):
+        return "vector"
+    return str(arrow_type)
+
+
+def is_vector(arrow_type: Any) -> bool:
+    """Whether each value of the column is a list of numbers."""
+    is_ = need("pyarrow", "a table").types
+    lists = (is_.is_list, is_.is_large_list, is_.is_fixed_size_list)
+    return any(test(arrow_type) for test in lists) and type_of(arrow_type.value_type) == "number"
+
+
+def values_of(array: Any) -> NDArray[Any] | None:
+    """The values of one Arrow array as described in `Table`; None where the type cannot be used."""
+    pa = need("pyarrow", "a table")
+    kind = type_of(array.type)
+    if kind in ("number", "bool"):
+        numbers: NDArray[np.float64] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return numbers
+    if kind == "category":
+        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        return as_text(plain.to_numpy(zero_copy_only=False))
+    if kind == "missing":
+        return np.full(len(array), np.nan)
+    return None
+
+
+def as_text(values: NDArray[Any]) -> NDArray[np.object_]:
+    """Values as text, None where missing; whole numbers are written alike whether they came as 1, 1.0 or True."""
+    return np.array([_text(value) for value in values.tolist()], dtype=object)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool | int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return str(value)
+
+
+def matrix_of(part: Any, columns: tuple[str, ...], start: int) -> NDArray[np.float32]:
+    """Vectors out of a record batch: from one column of lists, or from one number per column."""
+    if is_vector(part.schema.field(columns[0]).type):
+        return _lists(part.column(columns[0]), columns[0], start)
+    block = np.empty((len(part), len(columns)), dtype=np.float64)
+    for j, name in enumerate(columns):
+        block[:, j] = values_of(part.column(name))
+        bad = ~np.isfinite(block[:, j])
+        if bad.any():
+            got = Described(f"NaN or infinity at row {start + int(bad.argmax())}")
+            raise bad_argument(OWNER, f"column {name!r}", "finite", got)
+    return finite(block, start, "the columns")
+
+
+def _lists(array: Any, name: str, start: int) -> NDArray[np.float32]:
+    what = f"column {name!r}"
+    if array.null_count:
+        row = start + int(array.is_null().to_numpy(zero_copy_only=False).argmax())
+        raise bad_argument(OWNER, what, "a vector in every row", Described(f"no value at row {row}"))
+    lengths = need("pyarrow.compute", "a table").list_value_length(array).to_numpy(zero_copy_only=False)
+    if len(lengths) and (lengths != lengths[0]).any():
+        row = int((lengths != lengths[0]).argmax())
+        got = Described(f"{lengths[0]} and, at row {start + row}, {lengths[row]} numbers")
+        raise bad_argument(OWNER, what, "vectors of one length", got)
+    flat = array.flatten().to_numpy(zero_copy_only=False)
+    return finite(flat.reshape(len(array), -1), start, what)

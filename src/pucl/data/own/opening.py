@@ -1,0 +1,110 @@
+"""From whatever people have to rows that are read batch by batch."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pucl.data import Kind
+from pucl.data.own import arrays, images, scan, tables
+from pucl.data.own.batch import OWNER, Batch, Rows
+from pucl.errors import Described, bad_argument, check_count
+from pucl.registry import INPUTS
+
+
+def open_rows(
+    source: Any,
+    *,
+    kind: Kind | None = None,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    leave_out: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    key: str | None = None,
+    size: Any = None,
+    skip_unreadable: bool = False,
+) -> Rows:
+    """Rows of an array, tensor, frame, file or folder of images, none of which is read whole.
+
+    Args:
+        source: a numpy array or torch tensor; a pandas, polars or Arrow table; the path of a .csv, .tsv, .parquet,
+            .arrow, .feather, .npy or .npz file; or a folder of images.
+        kind: ``"image"``, ``"table"`` or ``"vector"``; by the source when not given. Tables are ``"table"``, unless
+            their only feature column holds vectors; ``"vector"`` joins one column of numbers per dimension.
+        columns: the feature columns of a table; all but the id and those left out when not given.
+        id_column: the column with the ids of the rows.
+        leave_out: columns that are no features, such as the label.
+        categorical: columns of a CSV file that are text even where they look like numbers.
+        key: which array of a .npz file holds the rows; the only one when not given.
+        size: images are resized to this many pixels, or to (height, width).
+        skip_unreadable: leave out images that cannot be read, with a warning, instead of refusing the folder.
+    """
+    if kind is not None and kind not in INPUTS:
+        raise bad_argument(OWNER, "kind", f"one of {', '.join(INPUTS)}", kind)
+    named = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+    aside = tuple(name for name in leave_out if name != id_column)
+    path = Path(source) if isinstance(source, str | Path) else None
+    if path is not None and path.is_dir():
+        if kind not in (None, "image"):
+            raise bad_argument(OWNER, "kind", "'image' for a folder", kind)
+        return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
+    if path is not None and path.suffix.lower() in (".npy", ".npz"):
+        return _file_of_arrays(path, kind, key, (*aside, *([id_column] if id_column else [])))
+    if path is not None:
+        if path.suffix.lower() not in scan.SUFFIXES or not path.is_file():
+            allowed = f"a folder of images, or a file that exists: .npy, .npz, {', '.join(scan.SUFFIXES)}"
+            raise bad_argument(OWNER, "source", allowed, str(path))
+        table = scan.scan_file(path, text=tuple(categorical), id_column=id_column)
+        table.check_columns(*categorical)
+    elif is_frame(source):
+        table = scan.scan_frame(source)
+    else:
+        if id_column is not None or named is not None:
+            raise bad_argument(OWNER, "id_column and columns", "left out for an array", id_column or named)
+        array = arrays.as_array(source)
+        return arrays.array_rows(lambda: array, kind=kind, name="source")
+    return tables.table_rows(table, kind=kind, columns=named, id_column=id_column, leave_out=aside)
+
+
+def batches(source: Any, *, batch_size: int, columns: Sequence[str] | None = None, **options: Any) -> Iterator[Batch]:
+    """The rows of any source in order, at most `batch_size` at a time, in memory that does not grow with the source.
+
+    Args:
+        source: what `open_rows` takes, or rows already opened.
+        batch_size: the most rows held at a time.
+        columns: the feature columns of a table.
+        **options: the other arguments of `open_rows`, such as ``id_column``.
+    """
+    check_count(OWNER, "batch_size", batch_size)
+    opened = hasattr(source, "batches") and hasattr(source, "kind")
+    if opened and (columns is not None or options):
+        raise bad_argument(OWNER, "columns and options", "left out for rows already opened", columns or options)
+    rows = source if opened else open_rows(source, columns=columns, **options)
+    found: Iterator[Batch] = rows.batches(batch_size)
+    return found
+
+
+def is_frame(source: Any) -> bool:
+    """Whether `source` is a pandas, polars or Arrow table."""
+    library = type(source).__module__.partition(".")[0]
+    if library in ("pandas", "polars", "pyarrow") and type(source).__name__ not in ("DataFrame", "Table"):
+        got = Described(f"a {library} {type(source).__name__}")
+        raise bad_argument(OWNER, "source", "a DataFrame or an Arrow Table (collect a lazy frame first)", got)
+    return library in ("pandas", "polars", "pyarrow")
+
+
+def _file_of_arrays(path: Path, kind: Kind | None, key: str | None, aside: tuple[str, ...]) -> Rows:
+    if not path.is_file():
+        raise bad_argument(OWNER, "source", "a file that exists", str(path))
+    if path.suffix.lower() == ".npz" and key is None:
+        left = [name for name in arrays.keys_of(path) if name not in aside]
+        if len(left) != 1:
+            raise bad_argument(OWNER, "key", f"the array of {path.name} that holds the rows", Described(str(left)))
+        key = left[0]
+    return arrays.array_rows(arrays.mapped(path, key), kind=kind, name=path.name)
+
+
+def ids_of_array(path: Path, key: str) -> Any:
+    """The ids kept under `key` of a .npz file."""
+    return np.array(arrays.mapped(path, key)())

@@ -1,0 +1,177 @@
+"""People's own positive and unlabelled data: rows, what is observed of them, and their ids."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.data import Kind
+from pucl.data.own import observed
+from pucl.data.own.arrays import as_array, mapped
+from pucl.data.own.batch import OWNER, Batch, Rows, load
+from pucl.data.own.images import ImageRows
+from pucl.data.own.opening import ids_of_array, open_rows
+from pucl.data.own.tables import TableRows
+from pucl.errors import Described, bad_argument, check_count
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """Rows that are read batch by batch, with s: True for a labelled positive, False for an unlabelled row."""
+
+    rows: Rows
+    s: NDArray[np.bool_]
+    ids: NDArray[Any]
+
+    def __repr__(self) -> str:
+        return f"OwnData({self.kind}, {len(self)} rows, {int(self.s.sum())} labelled positives)"
+
+    @property
+    def kind(self) -> Kind:
+        """What the rows are."""
+        return self.rows.kind
+
+    @property
+    def schema(self) -> Mapping[str, str]:
+        """The feature columns and their types; empty for images and vectors out of an array."""
+        return self.rows.schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the feature columns."""
+        return tuple(self.schema)
+
+    def __len__(self) -> int:
+        return len(self.s)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """All rows in order with ids and s, at most `size` at a time."""
+        start = 0
+        for batch in self.rows.batches(size):
+            here = slice(start, start + len(batch))
+            yield replace(batch, ids=self.ids[here], s=self.s[here])
+            start += len(batch)
+
+    def load(self) -> Any:
+        """All rows in memory: a `Table`, vectors (n, d) or images (n, c, h, w)."""
+        return load(self.rows)
+
+
+def read(
+    source: Any,
+    *,
+    positives: Any = None,
+    label: Any = None,
+    positive_value: Any = None,
+    id_column: str | None = None,
+    kind: Kind | None = None,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    key: str | None = None,
+    size: Any = None,
+    skip_unreadable: bool = False,
+) -> OwnData:
+    """People's own data with what is observed of it: exactly one of `positives`, `label` or two folders says so.
+
+    Args:
+        source: an array, tensor, frame, file or folder of images, as for `open_rows`.
+        positives: the positive rows: ids where rows have them (`id_column`, names of images), row numbers from 0
+            otherwise; or a text, CSV or .npy file that lists them.
+        label: one label per row: the name of a column, of an array in the .npz file, of a .npy file, or the labels
+            themselves, as bool, {0, 1} or {-1, 1}.
+        positive_value: which of the two values of `label` means a labelled positive, when they are others.
+        id_column: the column (or the array of a .npz file) with the ids of the rows, which must be distinct.
+        kind: ``"image"``, ``"table"`` or ``"vector"``; by the source when not given.
+        columns: the feature columns of a table; all but the id and the label when not given.
+        categorical: columns of a CSV file that are text even where they look like numbers.
+        key: which array of a .npz file holds the rows.
+        size: images are resized to this many pixels, or to (height, width).
+        skip_unreadable: leave out images that cannot be read, with a warning.
+
+    A folder of images with the sub-folders ``positive/`` and ``unlabelled/`` needs neither `positives` nor `label`.
+    """
+    if positives is not None and label is not None:
+        raise bad_argument(OWNER, "positives and label", "given one at a time", Described("both"))
+    rows = open_rows(
+        source,
+        kind=kind,
+        columns=columns,
+        id_column=id_column,
+        leave_out=(label,) if isinstance(label, str) and not label.endswith(".npy") else (),
+        categorical=categorical,
+        key=key,
+        size=size,
+        skip_unreadable=skip_unreadable,
+    )
+    ids = _ids(rows, source, id_column)
+    if positives is not None:
+        folder = rows.folder if isinstance(rows, ImageRows) else None
+        named = id_column is not None or folder is not None
+        s = observed.from_list(positives, ids, named=named, folder=folder, id_column=id_column)
+    elif label is not None:
+        values, name = _labels(rows, source, label)
+        s = observed.from_labels(values, len(ids), positive_value=positive_value, name=name)
+    elif isinstance(rows, ImageRows) and (rows.folder / observed.POSITIVE).is_dir():
+        s = observed.from_folders(rows.names)
+    else:
+        allowed = "given: positives=, label=, or images in the folders positive/ and unlabelled/"
+        raise bad_argument(OWNER, "the labelled positives", allowed, None)
+    return OwnData(rows, s, ids)
+
+
+def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False) -> OwnData:
+    """A uniform random subset of `n` rows in their order, from one streaming pass that holds no more than them.
+
+    Args:
+        data: what `read` returned.
+        n: how many rows; all of them are returned when there are no more.
+        seed: the same seed draws the same rows.
+        keep_positives: keep every labelled positive and draw only the unlabelled rows, which leaves the share of
+            positives inside the unlabelled set as it is.
+    """
+    check_count(OWNER, "n", n)
+    check_count(OWNER, "seed", seed, low=0)
+    if n >= len(data):
+        return data
+    rng = np.random.default_rng(seed)
+    kept = np.flatnonzero(data.s) if keep_positives else np.empty(0, dtype=np.intp)
+    if keep_positives and n <= len(kept):
+        raise bad_argument(OWNER, "n", f"more than the {len(kept)} labelled positives that are kept", n)
+    pool = np.flatnonzero(~data.s) if keep_positives else len(data)
+    index = np.sort(np.concatenate([kept, rng.choice(pool, n - len(kept), replace=False)]))
+    s = data.s[index]
+    if s.all() or not s.any():
+        got = Described(f"{n} rows with {int(s.sum())} of the {int(data.s.sum())} labelled positives")
+        raise bad_argument(OWNER, "n", "enough for both P and U (keep_positives=True keeps all of P)", got)
+    return OwnData(data.rows.take(index), s, data.ids[index])
+
+
+def _ids(rows: Rows, source: Any, id_column: str | None) -> NDArray[Any]:
+    if isinstance(rows, ImageRows):
+        return rows.ids()
+    if id_column is None:
+        return np.arange(len(rows))
+    ids: NDArray[Any] = rows.ids() if isinstance(rows, TableRows) else ids_of_array(Path(source), id_column)
+    if ids.shape != (len(rows),):
+        raise bad_argument(OWNER, f"ids {id_column!r}", f"{len(rows)} of them", Described(f"shape {ids.shape}"))
+    observed.check_distinct(ids, id_column)
+    return ids
+
+
+def _labels(rows: Rows, source: Any, label: Any) -> tuple[Any, str]:
+    """The labels and what to call them."""
+    if isinstance(label, str | Path):
+        if str(label).endswith(".npy"):
+            return np.array(mapped(Path(label))()), f"labels in {Path(label).name}"
+        if isinstance(rows, TableRows):
+            return rows.column(str(label)), f"column {label!r}"
+        if isinstance(source, str | Path) and Path(source).suffix.lower() == ".npz":
+            return np.array(mapped(Path(source), str(label))()), f"array {label!r}"
+        raise bad_argument(OWNER, "label", "one label per row, or a .npy file of them", label)
+    pandas = hasattr(source, "iloc") and hasattr(label, "iloc")
+    if pandas and len(source) == len(label) and not source.index.equals(label.index):
+        raise bad_argument(OWNER, "label", "a Series with the index of the frame", Described("another index"))
+    return label if hasattr(label, "to_numpy") else as_array(label), "label"

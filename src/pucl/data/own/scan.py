@@ -1,0 +1,149 @@
+"""Tables as streams of Arrow record batches: Parquet, CSV, Arrow files and frames, never a whole file at once."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pucl.data.own.batch import OWNER, PASS, need
+from pucl.errors import Described, InputError, bad_argument, unknown_name
+
+BLOCK = 8 << 20  # bytes of a CSV file parsed at a time; the types of its columns are inferred from the first block
+BUFFER = 1 << 20  # bytes of a Parquet column held at a time: a row group may be larger than memory
+SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A table that is read as often as needed, some columns at a time: ``read(columns, size)`` gives record batches."""
+
+    name: str
+    schema: Any
+    read: Callable[[list[str], int], Iterator[Any]]
+    n_rows: int | None  # None where only reading tells
+
+    def check_columns(self, *names: str) -> None:
+        """Every name is a column, or one error with the nearest one."""
+        for name in names:
+            if name not in self.schema.names:
+                raise unknown_name(f"column of {self.name}", name, self.schema.names)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        if self.n_rows is not None:
+            return self.n_rows
+        return sum(len(part) for part in self.read(self.schema.names[:1], PASS))
+
+
+def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None = None) -> Scan:
+    """The table in a file; the columns named in `text` are text even where they look like numbers (CSV only)."""
+    suffix = path.suffix.lower()
+    with _readable(path):
+        if suffix in (".csv", ".tsv"):
+            scan = _csv(path, "\t" if suffix == ".tsv" else ",", text, id_column)
+        else:
+            scan = _parquet(path) if suffix in (".parquet", ".pq") else _arrow(path)
+    return _sound(scan)
+
+
+def scan_frame(frame: Any) -> Scan:
+    """A pandas or polars frame, or an Arrow table."""
+    pa = need("pyarrow", "a frame")
+    try:
+        if hasattr(frame, "iloc"):
+            table = pa.Table.from_pandas(frame.rename(columns=str), preserve_index=False)
+        else:
+            table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(f"{OWNER}: the frame cannot be read: {_one_line(error)}") from None
+
+    def read(columns: list[str], size: int) -> Iterator[Any]:
+        yield from table.select(columns).to_batches(max_chunksize=size)
+
+    return _sound(Scan("the frame", table.schema, read, table.num_rows))
+
+
+def _parquet(path: Path) -> Scan:
+    pq = need("pyarrow.parquet", "a Parquet file")
+
+    def read(columns: list[str], size: int) -> Iterator[Any]:
+        # pre_buffer would keep every row group in memory until the end
+        with _readable(path), pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
+            yield from file.iter_batches(batch_size=size, columns=columns)
+
+    with pq.ParquetFile(path) as file:
+        return Scan(path.name, file.schema_arrow, read, file.metadata.num_rows)
+
+
+def _arrow(path: Path) -> Scan:
+    pa = need("pyarrow", "an Arrow file")
+
+    def read(columns: list[str], size: int) -> Iterator[Any]:
+        with _readable(path), pa.memory_map(str(path)) as bytes_, pa.ipc.open_file(bytes_) as file:
+            for i in range(file.num_record_batches):
+                yield from _slices(file.get_batch(i).select(columns), size)
+
+    with pa.memory_map(str(path)) as bytes_, pa.ipc.open_file(bytes_) as file:
+        return Scan(path.name, file.schema, read, None)
+
+
+def _csv(path: Path, delimiter: str, text: tuple[str, ...], id_column: str | None) -> Scan:
+    pa, csv = need("pyarrow", "a CSV file"), need("pyarrow.csv", "a CSV file")
+    one_block = path.stat().st_size <= BLOCK
+
+    def open_(types: Any, columns: list[str] | None) -> Any:
+        convert = csv.ConvertOptions(column_types=types, include_columns=columns, strings_can_be_null=True)
+        parse = csv.ParseOptions(delimiter=delimiter)
+        return csv.open_csv(path, csv.ReadOptions(block_size=BLOCK), parse, convert)
+
+    def widened(field: Any) -> Any:
+        """Later blocks may hold fractions where the first holds whole numbers, or values where it has none."""
+        if pa.types.is_null(field.type) and one_block:
+            return field
+        whole = pa.types.is_integer(field.type) and field.name != id_column
+        return field.with_type(pa.float64()) if whole or pa.types.is_null(field.type) else field
+
+    with open_({name: pa.string() for name in text}, None) as file:
+        schema = pa.schema([widened(field) for field in file.schema])
+
+    def read(columns: list[str], size: int) -> Iterator[Any]:
+        with _readable(path, schema.names), open_(schema, columns) as file:
+            for part in file:
+                yield from _slices(part, size)
+
+    return Scan(path.name, schema, read, None)
+
+
+def _slices(part: Any, size: int) -> Iterator[Any]:
+    for start in range(0, len(part), size):
+        yield part.slice(start, size)
+
+
+def _sound(scan: Scan) -> Scan:
+    twice = next((name for name in scan.schema.names if scan.schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise bad_argument(OWNER, f"columns of {scan.name}", "named differently", Described(f"{twice!r} twice"))
+    if not scan.schema.names or next(scan.read(scan.schema.names[:1], 1), None) is None:
+        raise bad_argument(OWNER, scan.name, "a table with rows", Described("an empty one"))
+    return scan
+
+
+@contextmanager
+def _readable(path: Path, columns: Sequence[str] = ()) -> Iterator[None]:
+    """Whatever Arrow finds wrong with the file becomes one line that names it, and the column where it is known."""
+    if not path.is_file():
+        raise bad_argument(OWNER, "source", "a file that exists", str(path))
+    arrow = need("pyarrow", path.name).ArrowException
+    try:
+        yield
+    except (arrow, OSError) as error:
+        reason = _one_line(error)
+        if columns:
+            reason = re.sub(r"CSV column #(\d+)", lambda found: f"column {columns[int(found[1])]!r}", reason)
+        raise InputError(f"{OWNER}: {path.name} cannot be read: {reason}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,613 @@
+"""People's own data: every kind of source, what is observed, streaming, and one clear line for what is wrong."""
+
+import csv
+import datetime
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pucl.data.own import OwnData, Table, TableTransform, batches, open_rows, read, sample
+from pucl.errors import InputError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(12, 3)).astype(np.float32)
+S = np.arange(12) < 4
+IDS = [f"r{i:02d}" for i in range(12)]
+
+
+def write_csv(path: Path, rows: list[list[Any]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def table_file(tmp_path: Path, suffix: str) -> Path:
+    """The same table (id, a, b, colour, label) in any format."""
+    pa = pytest.importorskip("pyarrow")
+    colours = ["red", "blue", None] * 4
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".csv":
+        body = [[i, *map(float, x[:2]), c or "", int(s)] for i, x, c, s in zip(IDS, X, colours, S, strict=True)]
+        return write_csv(path, [["id", "a", "b", "colour", "label"], *body])
+    columns = {"id": IDS, "a": X[:, 0], "b": X[:, 1], "colour": colours, "label": S.astype(int)}
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path, row_group_size=5)
+    else:
+        pytest.importorskip("pyarrow.feather").write_feather(table, path, chunksize=5)
+    return path
+
+
+def loaded(data: OwnData) -> Any:
+    rows = data.load()
+    assert sum(len(batch) for batch in data.batches(5)) == len(data) == len(rows)
+    return rows
+
+
+def test_arrays_and_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    for source in (X, X.astype(np.float64), torch.tensor(X), torch.tensor(X, requires_grad=True)):
+        data = read(source, label=torch.tensor(S) if source is X else S.astype(int) * 2 - 1)
+        assert data.kind == "vector" and data.columns == ()
+        np.testing.assert_array_equal(data.s, S)
+        np.testing.assert_allclose(loaded(data), X)
+    assert loaded(read(torch.tensor(X).bfloat16(), positives=[1])).dtype == np.float32
+
+
+def test_arrays_of_images_become_channels_first() -> None:
+    pixels = RNG.integers(0, 255, size=(12, 5, 6, 3)).astype(np.uint8)
+    for source, first in ((pixels, pixels[0].transpose(2, 0, 1)), (pixels[..., 0], pixels[:1, :, :, 0])):
+        data = read(source, label=S)
+        assert data.kind == "image"
+        np.testing.assert_array_equal(loaded(data)[0], first)
+
+
+def test_matrix_as_a_table() -> None:
+    data = read(X, label=S, kind="table")
+    rows = loaded(data)
+    assert isinstance(rows, Table) and data.columns == ("x0", "x1", "x2")
+    np.testing.assert_array_equal(rows.values["x1"], X[:, 1])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ".feather"])
+def test_files_with_a_label_column(tmp_path: Path, suffix: str) -> None:
+    data = read(table_file(tmp_path, suffix), label="label", id_column="id")
+    assert (data.kind, data.schema) == ("table", {"a": "number", "b": "number", "colour": "category"})
+    assert data.ids.tolist() == IDS
+    np.testing.assert_array_equal(data.s, S)
+    rows = loaded(data)
+    np.testing.assert_allclose(rows.values["a"], X[:, 0], rtol=1e-6)
+    assert rows.values["colour"].tolist() == ["red", "blue", None] * 4
+    assert [batch.rows.start for batch in data.batches(5)][:2] == [0, 5]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library: str) -> None:
+    frames = pytest.importorskip(library)
+    pytest.importorskip("pyarrow")
+    frame = frames.DataFrame({"a": X[:, 0], "n": range(12), "colour": ["x", None, "z"] * 4, "label": S})
+    data = read(frame, label="label")
+    assert data.schema == {"a": "number", "n": "number", "colour": "category"}
+    assert loaded(data).values["colour"].tolist() == ["x", None, "z"] * 4
+    np.testing.assert_array_equal(data.s, S)
+    np.testing.assert_array_equal(read(frame.drop("label", **_axis(library)), label=frame["label"]).s, S)
+
+
+def test_types_of_frames() -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    columns = {"c": pd.Categorical(["a", None]), "k": pd.Categorical([1, 2]), "t": pd.to_datetime(["2020", "2021"])}
+    data = read(pd.DataFrame({**columns, "s": [1, 0]}), label="s")
+    assert data.schema == {"c": "category", "k": "category", "t": "date"}
+    rows = data.load()
+    assert rows.values["c"].tolist() == ["a", None] and rows.values["k"].tolist() == ["1", "2"]
+    assert "t" not in rows.values
+    views = pa.array(["a", None]).cast(pa.string_view())
+    assert read(pa.table({"v": views, "s": [1, 0]}), label="s").load().values["v"].tolist() == ["a", None]
+    pl = pytest.importorskip("polars")
+    with pytest.raises(InputError, match="collect a lazy frame first"):
+        read(pl.LazyFrame({"a": [1]}), label="a")
+
+
+def _axis(library: str) -> dict[str, Any]:
+    return {"axis": 1} if library == "pandas" else {}
+
+
+def test_series_with_another_index() -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match="index of the frame"):
+        read(pd.DataFrame({"a": X[:, 0]}), label=pd.Series(S, index=range(1, 13)))
+
+
+def test_a_column_of_mixed_types_is_named() -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match="column odd"):
+        read(pd.DataFrame({"odd": [1, "a"], "s": [0, 1]}), label="s")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", "compressed.npz"])
+def test_mapped_arrays(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"z{suffix}"
+    contents: dict[str, Any] = {"z": np.asfortranarray(X), "s": S, "names": np.array(IDS)}
+    if suffix == ".npy":
+        np.save(path, X)
+        np.save(tmp_path / "s.npy", S)
+        data = read(path, label=str(tmp_path / "s.npy"))
+        assert isinstance(data.rows.open(), np.memmap)  # type: ignore[attr-defined]
+        np.save(tmp_path / "rows.npy", np.flatnonzero(S))
+        np.testing.assert_array_equal(read(path, positives=tmp_path / "rows.npy").s, S)
+    else:
+        (np.savez if suffix == ".npz" else np.savez_compressed)(path, **contents)
+        data = read(path, label="s", id_column="names")
+        assert isinstance(data.rows.open(), np.memmap) is (suffix == ".npz")  # type: ignore[attr-defined]
+        assert data.ids.tolist() == IDS
+        np.testing.assert_array_equal(read(path, key="z", id_column="names", positives=IDS[:4]).s, S)
+    np.testing.assert_array_equal(data.s, S)
+    np.testing.assert_array_equal(loaded(data), X)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_vectors_in_parquet(tmp_path: Path, fixed: bool) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = pa.list_(pa.float32(), 3) if fixed else pa.list_(pa.float32())
+    lists = pa.array(X.tolist(), type=kind)
+    pq.write_table(pa.table({"z": lists, "label": S}), tmp_path / "z.parquet", row_group_size=5)
+    data = read(tmp_path / "z.parquet", label="label")
+    assert data.kind == "vector"
+    np.testing.assert_array_equal(loaded(data), X)
+    wide = {f"d{j}": X[:, j] for j in range(3)}
+    pq.write_table(pa.table({**wide, "label": S}), tmp_path / "wide.parquet")
+    wide_data = read(tmp_path / "wide.parquet", label="label", kind="vector")
+    np.testing.assert_array_equal(loaded(wide_data), X)
+
+
+def test_vectors_that_cannot_be() -> None:
+    pa = pytest.importorskip("pyarrow")
+    ragged = pa.table({"z": pa.array([[1.0, 2.0], [1.0]])})
+    with pytest.raises(InputError, match="column 'z' must be vectors of one length; got 2 and, at row 1, 1 numbers"):
+        list(batches(ragged, batch_size=2))
+    with pytest.raises(InputError, match="no value at row 1"):
+        list(batches(pa.table({"z": pa.array([[1.0], None])}), batch_size=2))
+    with pytest.raises(InputError, match="column 'z' must be finite; got NaN or infinity at row 1"):
+        list(batches(pa.table({"z": pa.array([[1.0], [np.inf]])}), batch_size=1))
+    with pytest.raises(InputError, match="column 'b' must be finite; got NaN or infinity at row 1"):
+        list(batches(pa.table({"a": [1.0, 2.0], "b": [1.0, np.nan]}), batch_size=1, kind="vector"))
+    with pytest.raises(InputError, match="column 'b' must be numbers when kind is 'vector'"):
+        open_rows(pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), kind="vector")
+    with pytest.raises(InputError, match=r"one column of vectors alone, such as \['z'\]"):
+        open_rows(pa.table({"z": pa.array([[1.0], [2.0]]), "b": ["x", "y"]}))
+
+
+def test_positives_by_id_and_by_row(tmp_path: Path) -> None:
+    path = table_file(tmp_path, ".csv")
+    for name, text in (("p.txt", "\n".join(IDS[:4])), ("p.csv", "id,why\n" + "".join(f"{i},x\n" for i in IDS[:4]))):
+        (tmp_path / name).write_text(text + "\n\n", encoding="utf-8")
+        np.testing.assert_array_equal(read(path, id_column="id", positives=tmp_path / name).s, S)
+    np.testing.assert_array_equal(read(path, positives=[3, 0, 1, 2, 2]).s, S)
+    np.testing.assert_array_equal(read(X, positives={0, 1, 2, 3}).s, S)
+    for positives, text in (
+        (["r00", "r99"], "1 unknown, first 'r99'"),
+        (np.ones(12, dtype=bool), "one label per row is label="),
+        ([], "an empty one|shape"),
+        ("nowhere.txt", "a file that exists"),
+        (IDS, "only positives"),
+    ):
+        with pytest.raises(InputError, match=text):
+            read(path, id_column="id", positives=positives)
+    for row in (12, -1, "r00"):
+        with pytest.raises(InputError, match="row numbers from 0 to 11"):
+            read(X, positives=[row])
+
+
+def test_labels_as_text() -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": X[:, 0], "known": np.where(S, "yes", "unknown")})
+    np.testing.assert_array_equal(read(frame, label="known", positive_value="yes").s, S)
+    with pytest.raises(InputError, match=r"column 'known': s must be .* got the values \['unknown', 'yes'\]"):
+        read(frame, label="known")
+    with pytest.raises(InputError, match="positive_value must be one of"):
+        read(frame, label="known", positive_value="YES")
+    frame["known"] = ["a", "b", "c"] * 4
+    with pytest.raises(InputError, match=r"column 'known'.*the values \['a', 'b', 'c'\]"):
+        read(frame, label="known", positive_value="a")
+    np.testing.assert_array_equal(read(X, label=pd.Series(S, dtype="boolean")).s, S)
+    with pytest.raises(InputError, match="none at row 1"):
+        read(X, label=pd.Series([True, None] + [False] * 10, dtype="boolean"))
+    frame["known"] = [None, "b", "c"] * 4
+    with pytest.raises(InputError, match="none at row 0"):
+        read(frame, label="known", positive_value="b")
+
+
+def test_labels_that_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    write_csv(path, [["a", "label"], *([i, i % 3] for i in range(9))])
+    pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match=r"column 'label': s must be .*; got the values \[0.0, 1.0, 2.0\]"):
+        read(path, label="label")
+    with pytest.raises(InputError, match="did you mean 'label'"):
+        read(path, label="labl")
+    write_csv(path, [["a", "label"], [1, 1], [2, ""], [3, 0]])
+    with pytest.raises(InputError, match="NaN at row 1"):
+        read(path, label="label")
+    for bad, text in ((S[:-1], "of length 12"), (S | True, "only positives"), (S & False, "no positive")):
+        with pytest.raises(InputError, match=text):
+            read(X, label=bad)
+    with pytest.raises(InputError, match="columns must be features only; got 'label', which is the label"):
+        read(path, label="label", columns=["a", "label"])
+    with pytest.raises(InputError, match="rows of one length"):
+        read([[1.0], [1.0, 2.0]], positives=[0])
+    with pytest.raises(InputError, match="one at a time"):
+        read(X, label=S, positives=[1])
+    with pytest.raises(InputError, match="positives=, label="):
+        read(X)
+
+
+def test_duplicate_and_missing_ids() -> None:
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match="id column 'id' must be distinct ids; got 'b' more than once"):
+        read(pa.table({"id": ["b", "a", "b"], "x": [1, 2, 3]}), id_column="id", positives=["a"])
+    with pytest.raises(InputError, match="id column 'id' must be distinct ids; got 7 more than once"):
+        read(pa.table({"id": [7, 1, 7], "x": [1, 2, 3]}), id_column="id", positives=[1])
+    with pytest.raises(InputError, match="none at row 1"):
+        read(pa.table({"id": ["b", None], "x": [1, 2]}), id_column="id", positives=["b"])
+
+
+def test_sources_that_cannot_be(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "header.csv").write_text("a,label\n", encoding="utf-8")
+    (tmp_path / "ragged.csv").write_text("a,label\n1,0\n1,2,3\n", encoding="utf-8")
+    (tmp_path / "twice.csv").write_text("a,a\n1,0\n", encoding="utf-8")
+    (tmp_path / "only.csv").write_text("label\n1\n0\n", encoding="utf-8")
+    for name in ("bad.parquet", "bad.arrow", "bad.npy", "bad.npz"):
+        (tmp_path / name).write_bytes(b"nothing of the kind")
+    np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
+    np.savez(tmp_path / "two.npz", a=X, b=X)
+    for source, text in (
+        ("empty.csv", "empty.csv cannot be read: Empty CSV file"),
+        ("header.csv", "header.csv must be a table with rows"),
+        ("ragged.csv", "ragged.csv cannot be read: .*Expected 2 columns, got 3"),
+        ("twice.csv", "'a' twice"),
+        ("only.csv", "a table with feature columns; got only label"),
+        ("bad.parquet", "bad.parquet cannot be read"),
+        ("bad.arrow", "bad.arrow cannot be read"),
+        ("bad.npy", "bad.npy cannot be read"),
+        ("bad.npz", "bad.npz cannot be read"),
+        ("objects.npy", "objects.npy cannot be read"),
+        ("two.npz", r"key must be the array of two.npz that holds the rows; got \['a', 'b'\]"),
+        ("nowhere.csv", "a file that exists"),
+        ("nowhere.npy", "a file that exists"),
+        ("odd.xlsx", "a file that exists"),
+    ):
+        with pytest.raises(InputError, match=text) as caught:
+            read(tmp_path / source, label="label")
+        assert "\n" not in str(caught.value)
+    arrays: list[Any] = [np.empty((0, 3)), np.array(["a"]), np.zeros(3), np.zeros((1, 1, 1, 1, 1))]
+    for array in arrays:
+        with pytest.raises(InputError, match="source must be"):
+            read(array, positives=[0])
+    with pytest.raises(InputError, match="kind must be 'image'"):
+        read(np.zeros((4, 3, 2, 2)), positives=[0], kind="table")
+    with pytest.raises(InputError, match="kind must be one of image, table, vector"):
+        read(X, positives=[0], kind="text")  # type: ignore[arg-type]
+
+
+def test_nan_in_vectors_names_the_row() -> None:
+    x = X.copy()
+    x[7, 1] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity at row 7"):
+        read(x, label=S).load()
+
+
+def test_later_blocks_of_a_csv_may_hold_fractions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("pucl.data.own.scan.BLOCK", 64)
+    rows = [[i, i if i < 30 else i + 0.5, i if i < 30 else "x", i % 2] for i in range(40)]
+    path = write_csv(tmp_path / "t.csv", [["id", "a", "b", "label"], *rows])
+    data = read(path, label="label", id_column="id", columns=["a"])
+    assert loaded(data).values["a"].tolist() == [row[1] for row in rows]
+    assert data.ids.dtype.kind == "i"
+    for columns in (None, ["b"]):
+        with pytest.raises(InputError, match="t.csv cannot be read: In column 'b': .*invalid value 'x'"):
+            read(path, label="label", columns=columns).load()
+    text = read(path, label="label", categorical=["b"]).load().values["b"]
+    assert text.tolist() == [str(row[2]) for row in rows]
+
+
+def test_sample_is_uniform_ordered_and_repeatable(tmp_path: Path) -> None:
+    path = table_file(tmp_path, ".parquet")
+    data = read(path, label="label", id_column="id")
+    small = sample(data, 7, seed=1)
+    assert len(small) == 7 and small.ids.tolist() == sorted(small.ids.tolist())
+    at = [IDS.index(name) for name in small.ids]
+    np.testing.assert_array_equal(small.s, S[at])
+    np.testing.assert_allclose(loaded(small).values["a"], X[at, 0])
+    assert sample(data, 7, seed=1).ids.tolist() == small.ids.tolist()
+    assert sample(data, 100) is data
+    assert sample(data, 6, keep_positives=True).s.sum() == 4
+    with pytest.raises(InputError, match="keep_positives=True"):
+        sample(data, 1)
+    with pytest.raises(InputError, match="more than the 4 labelled positives"):
+        sample(data, 4, keep_positives=True)
+    many = read(np.arange(2_000.0)[:, None], label=np.arange(2_000) % 2)
+    counts = sum(np.bincount(sample(many, 500, seed=k).ids // 200, minlength=10) for k in range(20))
+    assert np.abs(np.asarray(counts) / 1_000 - 1).max() < 0.1
+
+
+def test_batches_without_labels(tmp_path: Path) -> None:
+    parts = list(batches(table_file(tmp_path, ".parquet"), batch_size=4, columns=["a", "b"], id_column="id"))
+    assert max(map(len, parts)) <= 4 and [i for part in parts for i in part.ids] == IDS
+    assert parts[0].s is None and set(parts[0].rows.values) == {"a", "b"}
+    again = batches(read(X, label=S), batch_size=5)
+    np.testing.assert_array_equal(next(again).s, S[:5])
+    with pytest.raises(InputError, match="batch_size"):
+        batches(X, batch_size=0)
+    with pytest.raises(InputError, match="unknown column of table.parquet 'c'"):
+        batches(tmp_path / "table.parquet", batch_size=4, columns=["c"])
+
+
+STREAM = """
+import sys
+from pucl.data.own import batches, read, sample
+import pyarrow.parquet
+def peak(key):
+    return int(open("/proc/self/status").read().split(key + ":")[1].split()[0]) / 1024
+base = peak("VmRSS")
+data = read(sys.argv[1], label=sys.argv[2])
+total = sum(float(batch.rows.sum()) for batch in batches(data, batch_size=8192))
+assert sample(data, 20_000, seed=0).load().shape == (20_000, 128)
+print(peak("VmHWM") - base)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
+@pytest.mark.parametrize("group", [32_768, 400_000, None], ids=["row groups", "one row group", "npy"])
+def test_a_large_file_is_never_in_memory(tmp_path: Path, group: int | None) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    n = 400_000
+    flat, s = RNG.standard_normal(n * 128, dtype=np.float32), np.arange(n) % 5 == 0
+    path, label = (tmp_path / "z.npy", str(tmp_path / "s.npy")) if group is None else (tmp_path / "z.parquet", "s")
+    if group is None:
+        np.save(path, flat.reshape(n, 128))
+        np.save(label, s)
+    else:
+        table = pa.table({"z": pa.FixedSizeListArray.from_arrays(pa.array(flat), 128), "s": s})
+        pq.write_table(table, path, row_group_size=group, compression="none", use_dictionary=False)
+    assert path.stat().st_size > 200e6
+    run = subprocess.run([sys.executable, "-c", STREAM, str(path), label], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 220  # MB above the imports; the libraries' lazily loaded parts take half of it
+
+
+def test_an_absent_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"t.parquet needs pyarrow: pip install 'pucl\[data\]'"):
+        read(tmp_path / "t.parquet", label="s")
+
+
+def write_images(folder: Path, names: list[str], *, sizes: tuple[tuple[int, int], ...] = ((6, 5),)) -> Path:
+    image = pytest.importorskip("PIL.Image")
+    for i, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        height, width = sizes[i % len(sizes)]
+        image.fromarray(np.full((height, width), 10 * i, dtype=np.uint8)).save(path)
+    return folder
+
+
+def test_folder_of_images_with_a_list(tmp_path: Path) -> None:
+    folder = write_images(tmp_path / "scans", ["a.png", "b.png", "sub/c.png"])
+    (folder / "notes.txt").write_text("b.png\nsub/c.png\n", encoding="utf-8")
+    whole_path = [str(folder / "b.png"), "sub/c.png"]
+    for positives in (["b.png", "sub/c.png"], folder / "notes.txt", whole_path):
+        data = read(folder, positives=positives)
+        assert (data.kind, data.ids.tolist()) == ("image", ["a.png", "b.png", "sub/c.png"])
+        assert data.s.tolist() == [False, True, True]
+    rows = loaded(data)
+    assert (rows.shape, rows.dtype) == ((3, 1, 6, 5), np.uint8)
+    assert rows[:, 0, 0, 0].tolist() == [0, 10, 20]
+    assert loaded(sample(read(folder, positives=["a.png"]), 2, keep_positives=True)).shape == (2, 1, 6, 5)
+    with pytest.raises(InputError, match="images in scans; got 1 unknown, first 'd.png'"):
+        read(folder, positives=["b.png", "d.png"])
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (5, 6), (1, 2, 3)).save(folder / "z.png")
+    assert loaded(read(folder, positives=["b.png"]))[3, :, 0, 0].tolist() == [1, 2, 3]
+    image.fromarray(np.zeros((6, 5), dtype=np.uint16)).save(folder / "deep.png")
+    with pytest.raises(InputError, match="image deep.png must be of 8 bits per channel"):
+        read(folder, positives=["b.png"])
+
+
+@pytest.mark.parametrize("spelling", ["unlabelled", "unlabeled"])
+def test_two_folders(tmp_path: Path, spelling: str) -> None:
+    folder = write_images(tmp_path, ["positive/a.png", f"{spelling}/a.png", f"{spelling}/b.png"])
+    assert read(folder).s.tolist() == [True, False, False]
+    write_images(tmp_path, ["stray.png"])
+    with pytest.raises(InputError, match="inside positive/ or unlabelled/.*'stray.png'"):
+        read(folder)
+
+
+def test_images_of_mixed_size(tmp_path: Path) -> None:
+    folder = write_images(tmp_path, ["a.png", "b.png"], sizes=((6, 5), (4, 4)))
+    with pytest.raises(InputError, match="resized with size=; got a.png of 6×5 and b.png of 4×4"):
+        read(folder, positives=["a.png"])
+    assert loaded(read(folder, positives=["a.png"], size=3)).shape == (2, 1, 3, 3)
+    assert loaded(read(folder, positives=["a.png"], size=(3, 7))).shape == (2, 1, 3, 7)
+    with pytest.raises(InputError, match="size"):
+        read(folder, positives=["a.png"], size=0)
+
+
+def test_an_unreadable_image_among_many(tmp_path: Path) -> None:
+    folder = write_images(tmp_path, [f"{i:02d}.png" for i in range(20)], sizes=((64, 64),))
+    whole = (folder / "07.png").read_bytes()
+    for content in (whole[: len(whole) // 2], b"not an image"):
+        (folder / "07.png").write_bytes(content)
+        with pytest.raises(InputError, match="image 07.png cannot be read .*skip_unreadable=True"):
+            read(folder, positives=["01.png"])
+        with pytest.warns(UserWarning, match="1 of 20 images cannot be read and are skipped, first 07.png"):
+            data = read(folder, positives=["01.png"], skip_unreadable=True)
+        assert len(data) == len(loaded(data)) == 19 and "07.png" not in data.ids
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(InputError, match="none in it"):
+        read(tmp_path / "bare", positives=["a.png"])
+
+
+TRAIN: Mapping[str, Any] = {
+    "age": [20.0, 30.0, None, 50.0, 60.0],
+    "code": [1, 2, 1, 2, 3],
+    "smoker": [True, False, True, True, False],
+    "city": ["Rome", "Oslo", None, "Oslo", "Rome"],
+    "same": [7, 7, 7, 7, 7],
+}
+
+
+def frame(**changes: Any) -> Any:
+    """The training table with some columns changed; a column set to ... is left out."""
+    pa = pytest.importorskip("pyarrow")
+    return pa.table({name: values for name, values in {**TRAIN, **changes}.items() if values is not ...})
+
+
+def fitted(**options: Any) -> TableTransform:
+    with pytest.warns(UserWarning, match="constant columns are dropped: 'same'"):
+        return TableTransform.fit(frame(), **options)
+
+
+def test_features_of_every_type() -> None:
+    transform = fitted(categorical=["code"])
+    assert transform.columns == ("age", "code", "smoker", "city") and transform.categorical == ("code", "city")
+    assert transform.features == (
+        *("age", "age missing", "code=1", "code=2", "code=3", "smoker", "city=Oslo", "city=Rome", "city missing"),
+    )
+    out = transform.apply(frame())
+    ages = np.array([20, 30, 40, 50, 60])
+    np.testing.assert_allclose(out[:, 0], (ages - 40) / ages.std(), atol=1e-6)
+    assert out.dtype == np.float32
+    assert out[:, 1].tolist() == [0, 0, 1, 0, 0]
+    assert out[:, 2:5].tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert out[:, 5].tolist() == [1, 0, 1, 1, 0]
+    assert out[:, 6:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]]
+
+
+def test_whole_numbers_are_numeric_unless_declared() -> None:
+    out = fitted().apply(frame())
+    assert out[:, 2].mean() == pytest.approx(0, abs=1e-6) and out[:, 2].std() == pytest.approx(1, abs=1e-6)
+    declared = fitted(categorical=["code"])
+    np.testing.assert_array_equal(declared.apply(frame(code=[1.0, 2.0, 1.0, 2.0, 3.0])), declared.apply(frame()))
+
+
+def test_json_round_trip_is_exact() -> None:
+    transform = fitted(categorical=["code"], unknown="error")
+    again = TableTransform.from_json(transform.to_json())
+    assert again == transform and again.to_json() == transform.to_json()
+    np.testing.assert_array_equal(again.apply(frame()), transform.apply(frame()))
+    for text in ("", "[]", "{}", '{"version": 1, "dropped": [], "rules": [{"kind": "number"}]}', "null"):
+        with pytest.raises(InputError, match="not a stored table transform"):
+            TableTransform.from_json(text)
+    with pytest.raises(InputError, match="version of the table transform must be 1; got 2"):
+        TableTransform.from_json(json.dumps({**json.loads(transform.to_json()), "version": 2}))
+
+
+def test_tampered_json_is_refused() -> None:
+    stored = json.loads(fitted().to_json())
+    for key, value in (("scale", 0.0), ("scale", "1"), ("fill", None), ("kind", "code"), ("name", 3)):
+        rules = [{**stored["rules"][0], key: value}, *stored["rules"][1:]]
+        with pytest.raises(InputError, match="not a stored table transform"):
+            TableTransform.from_json(json.dumps({**stored, "rules": rules}))
+
+
+def test_batch_by_batch_equals_at_once(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(frame(s=[1, 0, 0, 1, 0]), tmp_path / "t.parquet", row_group_size=2)
+    data = read(tmp_path / "t.parquet", label="s")
+    with pytest.warns(UserWarning, match="constant"):
+        transform = TableTransform.fit(data)
+    parts = batches(tmp_path / "t.parquet", batch_size=2, columns=transform.columns)
+    np.testing.assert_array_equal(np.concatenate([transform.apply(part) for part in parts]), transform.apply(data))
+
+
+def test_new_category() -> None:
+    new = frame(city=["Rome", "Lima", None, "Bern", "Rome"])
+    with pytest.warns(UserWarning, match="column 'city': 'Bern', 'Lima' did not occur in training.* 0 in 2 rows"):
+        out = fitted().apply(new)
+    assert out[1, -3:].tolist() == [0, 0, 0]
+    with pytest.raises(InputError, match="column 'city' must be one of .*'Lima' at row 1"):
+        fitted(unknown="error").apply(new)
+
+
+def test_missing_where_training_had_none() -> None:
+    with pytest.warns(UserWarning, match="column 'code' has missing values in 1 rows but had none in training"):
+        out = fitted().apply(frame(code=[None, 2, 1, 2, 3]))
+    assert out[0, 2] == fitted().apply(frame(code=[2, 2, 1, 2, 3]))[0, 2]
+    with pytest.warns(UserWarning, match="column 'code' has missing"):
+        assert fitted(categorical=["code"]).apply(frame(code=[None, 2, 1, 2, 3]))[0, 2:5].tolist() == [0, 0, 0]
+
+
+def test_rare_categories_become_other() -> None:
+    values = ["a"] * 6 + ["b"] * 5 + ["c", "d", "e"]
+    table = pytest.importorskip("pyarrow").table({"k": values})
+    with pytest.warns(UserWarning, match=r"column 'k' has 5 categories; the 2 most frequent .*rest \(3 rows\)"):
+        transform = TableTransform.fit(table, max_categories=2)
+    assert transform.features == ("k=a", "k=b", "k other")
+    assert transform.apply(table).sum(axis=0).tolist() == [6, 5, 3]
+
+
+def test_what_training_refuses() -> None:
+    text = ["the cat sat on the mat"] * 3 + ["and so did the old dog"] * 2
+    for column, message in (
+        ({"day": [datetime.date(2020, 1, i) for i in range(1, 6)]}, "column 'day' must be .*got dates"),
+        ({"note": text}, "column 'note' must be .*free text, such as 'the cat"),
+        ({"z": [[1.0]] * 5}, "column 'z' must be .*type vector"),
+        ({"age": [1e300, -1e300, 0.0, 1.0, 2.0]}, "column 'age' must be numbers small enough.* up to 1e[+]300"),
+        ({"age": [1.0, 2.0, 3.0, np.inf, 4.0]}, "column 'age' must be finite or missing; got infinity at row 3"),
+    ):
+        with pytest.raises(InputError, match=message):
+            TableTransform.fit(frame(**column))
+    names = pytest.importorskip("pyarrow").table({"id": [f"n{i}" for i in range(300)]})
+    with pytest.raises(InputError, match="column 'id' must be .*declare it with categorical="):
+        TableTransform.fit(names)
+    with pytest.raises(InputError, match="columns with at least two different values"):
+        TableTransform.fit(pytest.importorskip("pyarrow").table({"a": [1, 1], "b": [None, None]}))
+    for options in ({"categorical": ["nothing"]}, {"max_categories": 0}, {"unknown": "guess"}):
+        with pytest.raises(InputError, match=next(iter(options))):
+            TableTransform.fit(frame(), **options)
+    with pytest.raises(InputError, match="rows must be a table"):
+        TableTransform.fit(read(np.eye(3), positives=[0]))
+
+
+def test_what_prediction_refuses() -> None:
+    transform = fitted()
+    for column, message in (
+        ({"age": ...}, "column 'age' must be there, as in training"),
+        ({"age": list("abcde")}, "column 'age' must be numbers, as in training; got text"),
+        ({"city": [1, 2, 3, 4, 5]}, "column 'city' must be text, as in training; got numbers"),
+        ({"smoker": [0, 1, 2, 1, 0]}, "column 'smoker' must be true or false.* got 2.0 at row 2"),
+        ({"code": [1.0, 2.0, 3.0, 1.0, -np.inf]}, "column 'code' must be finite or missing; got infinity at row 4"),
+    ):
+        with pytest.raises(InputError, match=message):
+            transform.apply(frame(**column))
+
+
+def test_columns_that_training_did_not_have() -> None:
+    transform, wide = fitted(), frame(more=[1, 2, 3, 4, 5], same=...)
+    np.testing.assert_array_equal(transform.apply(wide), transform.apply(frame()))
+    transform.apply(frame(), strict=True)
+    with pytest.raises(InputError, match="did not have; got column 'more'"):
+        transform.apply(wide, strict=True)
+
+
+def test_row_numbers_count_from_the_first_batch() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        transform = TableTransform.fit(frame())
+    *sound, last = batches(frame(code=[1.0, 2.0, 3.0, 1.0, np.inf]), batch_size=2, kind="table")
+    assert [len(transform.apply(part)) for part in sound] == [2, 2]
+    with pytest.raises(InputError, match="infinity at row 4"):
+        transform.apply(last)
