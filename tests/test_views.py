@@ -324,6 +324,14 @@ def test_devices_agree() -> None:
     torch.testing.assert_close(there.cpu(), apply(x, crop, colour, sigma), rtol=0, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("default")  # the compiler itself uses what PyTorch calls deprecated
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_compiled_is_the_same_view() -> None:
+    x = images(16, 3, 32, 32).cuda()
+    plain, fast = (make_view("simclr", compiled=c)(x, Generator("cuda").manual_seed(0)) for c in (False, True))
+    torch.testing.assert_close(fast, plain, rtol=0, atol=1e-5)
+
+
 # Tables and vectors.
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Generator, Tensor
 
 from pucl.registry import get
@@ -11,6 +12,10 @@ from pucl.registry import get
 View = Callable[[Tensor, Generator], Tensor]
 
 
-def make_view(name: str, **options: Any) -> View:
-    """The view registered under `name`, with its options set."""
-    return partial(get("views", name).function, **options)
+def make_view(name: str, *, compiled: bool = False, **options: Any) -> View:
+    """The view registered under `name`, with its options set.
+
+    `compiled` makes a few kernels of it on a GPU, at the price of some seconds at the first call; a CPU gains nothing.
+    """
+    view = partial(get("views", name).function, **options)
+    return torch.compile(view) if compiled else view
