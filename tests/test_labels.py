@@ -54,6 +54,16 @@ def test_refuses_the_rest_in_one_line(s: Any, message: str) -> None:
     assert text.startswith("pucl.fit: s must be ") and message in text and "\n" not in text
 
 
+def test_series_of_pandas_and_polars() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    for series in (pandas.Series([1, 0, 1, 0]), polars.Series([True, False, True, False]), pandas.Series(EXPECTED)):
+        assert check_labels(series).tolist() == EXPECTED
+    with pytest.raises(InputError, match="s must be 1"):
+        check_labels(pandas.Series([1, None, 0]))
+    with pytest.raises(InputError, match="s must be 1"):
+        check_labels(pandas.Series([1, None, 0], dtype="Int64"))
+
+
 def test_wrong_length_says_both_lengths() -> None:
     with pytest.raises(InputError, match=r"s must be of length 3, one label per row; got length 2"):
         check_labels([1, 0], n_rows=3)

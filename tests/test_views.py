@@ -304,7 +304,8 @@ def test_compiles_into_one_graph() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("name", ["simclr", "scarf", "vector"])
 def test_nothing_waits_for_the_device(name: str) -> None:
-    shape, options = ((16, 3, 32, 32), {"blur": 0.5}) if name == "simclr" else ((16, 8), {})
+    shape = (16, 3, 32, 32) if name == "simclr" else (16, 8)
+    options: dict[str, Any] = {"blur": 0.5} if name == "simclr" else {}
     x, g = images(*shape).cuda(), Generator("cuda").manual_seed(0)
     view = make_view(name, **options)
     view(x, g)

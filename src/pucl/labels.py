@@ -30,7 +30,7 @@ def check_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> N
 
 def as_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> NDArray[np.bool_]:
     """Like `check_labels`, but a set without positives or without unlabelled rows is legal (a batch may be one)."""
-    raw = np.asarray(s.tolist() if hasattr(s, "tolist") else list(s) if hasattr(s, "__iter__") else s)
+    raw = _as_array(s)
     if raw.ndim != 1:
         raise bad_argument(owner, "s", "a vector", Described(f"an array of shape {raw.shape}"))
     if n_rows is not None and len(raw) != n_rows:
@@ -44,3 +44,14 @@ def as_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> NDAr
     if not (values <= {0, 1} or values <= {-1, 1}):
         raise bad_argument(owner, "s", ALLOWED, Described(f"the values {sorted(values)}"))
     return np.asarray(raw == 1)
+
+
+def _as_array(s: Any) -> NDArray[Any]:
+    """The labels of any library as an array; an array of objects is looked at value by value."""
+    if hasattr(s, "detach"):
+        s = s.detach().cpu().numpy()
+    elif hasattr(s, "to_numpy"):
+        s = s.to_numpy()
+    if isinstance(s, np.ndarray) and s.dtype != object:
+        return s
+    return np.asarray(s.tolist() if hasattr(s, "tolist") else list(s) if hasattr(s, "__iter__") else s)
