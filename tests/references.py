@@ -1,5 +1,6 @@
 """Slow loop versions of the objectives, written from the paper's equations and not from the package's code."""
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,7 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pucl.registry import get
+
 Reference = Callable[..., float]
+
+
+def options(name: str) -> dict[str, Any]:
+    """What the objective cannot do without, beyond pairs and temperature."""
+    takes = inspect.signature(get("losses", name).function).parameters
+    return {key: value for key, value in (("prior", 0.4), ("mixing", 0.3)) if key in takes}
 
 
 def _rows(z1: Tensor, z2: Tensor) -> list[list[float]]:

@@ -1,6 +1,5 @@
 """What every registered objective must satisfy. A new loss file is tested here by existing."""
 
-import inspect
 from typing import Any
 
 import pytest
@@ -11,15 +10,10 @@ from pucl.losses import contrastive_loss, make_objective
 from pucl.losses.partition import Implementation
 from pucl.registry import entries
 
-from references import LOOPS, VALUES, value_batch
+from references import LOOPS, VALUES, options, value_batch
 
 LOSSES = entries("losses")
 every_loss = pytest.mark.parametrize("name", list(LOSSES))
-
-
-def options(name: str) -> dict[str, Any]:
-    given = {"prior": 0.4} if LOSSES[name].needs_prior else {}
-    return {**given, "mixing": 0.3} if "mixing" in inspect.signature(LOSSES[name].function).parameters else given
 
 
 def batch(n: int = 7, d: int = 5, seed: int = 0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:

@@ -20,10 +20,11 @@ EXPECTED = [True, False, True, False]
         np.array([1, 0, 1, 0], dtype=np.uint8),
         np.array([True, False, True, False], dtype=object),
         torch.tensor([1, -1, 1, -1]),
+        torch.tensor([1, 0, 1, 0], dtype=torch.bfloat16),
         torch.tensor([True, False, True, False]),
         iter([1, 0, 1, 0]),
     ],
-    ids=["ints", "bools", "signs", "floats", "uint8", "object", "tensor", "bool tensor", "iterator"],
+    ids=["ints", "bools", "signs", "floats", "uint8", "object", "tensor", "bfloat16 tensor", "bool tensor", "iterator"],
 )
 def test_accepts_every_spelling(s: Any) -> None:
     assert check_labels(s).tolist() == EXPECTED

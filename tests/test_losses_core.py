@@ -16,7 +16,8 @@ from pucl.losses.pairs import Pairs
 from pucl.losses.partition import Implementation, log_partition
 from pucl.registry import entries
 
-OPTIONS: dict[str, dict[str, Any]] = {"dcl": {"prior": 0.3}, "punce": {"prior": 0.3}, "mcl": {"mixing": 0.4}}
+from references import options
+
 LOSSES = list(entries("losses"))
 
 
@@ -30,8 +31,7 @@ def value_and_gradient(
     name: str, z1: Tensor, z2: Tensor, s: Tensor, implementation: Implementation, tau: float = 0.5
 ) -> tuple[Tensor, Tensor]:
     first, second = (z.clone().requires_grad_() for z in (z1, z2))
-    options = OPTIONS.get(name, {})
-    value = contrastive_loss(name, first, second, s, temperature=tau, implementation=implementation, **options)
+    value = contrastive_loss(name, first, second, s, temperature=tau, implementation=implementation, **options(name))
     return value.detach(), torch.cat(torch.autograd.grad(value, (first, second)))
 
 
@@ -81,7 +81,7 @@ def test_gradcheck_of_the_tiled_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_torch_func_gradient(name: str, implementation: Implementation) -> None:
     z1, z2, s = batch(6)
-    objective = make_objective(name, implementation=implementation, **OPTIONS.get(name, {}))
+    objective = make_objective(name, implementation=implementation, **options(name))
     found = torch.func.grad(lambda a: objective(a, z2, s))(z1)
     _, expected = value_and_gradient(name, z1, z2, s, "plain")
     assert torch.allclose(found, expected[:6], rtol=1e-9, atol=1e-12)
@@ -90,7 +90,7 @@ def test_torch_func_gradient(name: str, implementation: Implementation) -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_tiled_compiles_whole(name: str) -> None:
     z1, z2, s = batch(300, dtype=torch.float32)
-    objective = make_objective(name, implementation="tiled", **OPTIONS.get(name, {}))
+    objective = make_objective(name, implementation="tiled", **options(name))
     compiled = torch.compile(lambda a, b: objective(a, b, s), backend="aot_eager", fullgraph=True)
     leaf = z1.clone().requires_grad_()
     value = compiled(leaf, z2)
@@ -139,10 +139,10 @@ TWO_PROCESSES = """
 import os, sys, torch, torch.distributed as dist
 from pucl.losses import contrastive_loss
 from pucl.registry import entries
+from references import options
 rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if world > 1:
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world)
-options = {"dcl": {"prior": 0.3}, "punce": {"prior": 0.3}, "mcl": {"mixing": 0.4}}
 out = {}
 for labels in ("spread", "one side"):
     g = torch.Generator().manual_seed(0)
@@ -151,7 +151,7 @@ for labels in ("spread", "one side"):
     own = slice(rank * 24 // world, (rank + 1) * 24 // world)
     for name in entries("losses"):
         a, b = (z[own].clone().requires_grad_() for z in (z1, z2))
-        value = contrastive_loss(name, a, b, s[own], temperature=0.3, **options.get(name, {}))
+        value = contrastive_loss(name, a, b, s[own], temperature=0.3, **options(name))
         value.backward()
         out[labels, name] = (value.detach(), a.grad, b.grad)
 if world > 1:
@@ -166,7 +166,8 @@ torch.save(out, f"{folder}/out{rank}.pt")
 
 def run_processes(folder: Path, world: int) -> list[Any]:
     command = [sys.executable, "-c", TWO_PROCESSES]
-    runs = [subprocess.Popen([*command, str(rank), str(world), str(folder)]) for rank in range(world)]
+    here = Path(__file__).parent  # where references.py is found
+    runs = [subprocess.Popen([*command, str(rank), str(world), str(folder)], cwd=here) for rank in range(world)]
     assert [run.wait(timeout=120) for run in runs] == [0] * world
     return [torch.load(folder / f"out{rank}.pt") for rank in range(world)]
 

@@ -1,7 +1,5 @@
 """The fused kernel against the plain version, on a GPU."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Generator, Tensor
@@ -10,9 +8,10 @@ from pucl.losses import contrastive_loss, make_objective
 from pucl.losses.partition import HAS_TRITON, Implementation
 from pucl.registry import entries
 
+from references import options
+
 pytestmark = pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a CUDA device, Triton")
 
-OPTIONS: dict[str, dict[str, Any]] = {"dcl": {"prior": 0.3}, "punce": {"prior": 0.3}, "mcl": {"mixing": 0.4}}
 LOSSES = list(entries("losses"))
 
 
@@ -26,8 +25,7 @@ def value_and_gradient(
     name: str, z1: Tensor, z2: Tensor, s: Tensor, tau: float, implementation: Implementation
 ) -> tuple[float, Tensor]:
     a, b = (z.clone().requires_grad_() for z in (z1, z2))
-    options = OPTIONS.get(name, {})
-    value = contrastive_loss(name, a, b, s, temperature=tau, implementation=implementation, **options)
+    value = contrastive_loss(name, a, b, s, temperature=tau, implementation=implementation, **options(name))
     grown = 4096 * value  # as a gradient scaler does: gradients of this size are subnormal in float16
     return float(value.detach()), torch.cat(torch.autograd.grad(grown, (a, b))).double() / 4096
 
@@ -86,7 +84,7 @@ def test_fused_is_deterministic_and_the_default() -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_fused_compiles_whole(name: str) -> None:
     z1, z2, s = batch(512, 128, torch.bfloat16)
-    objective = make_objective(name, **OPTIONS.get(name, {}))
+    objective = make_objective(name, **options(name))
     compiled = torch.compile(objective, fullgraph=True)
     leaf = z1.clone().requires_grad_()
     value = compiled(leaf, z2, s)

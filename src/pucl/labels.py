@@ -48,8 +48,9 @@ def as_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> NDAr
 
 def _as_array(s: Any) -> NDArray[Any]:
     """The labels of any library as an array; an array of objects is looked at value by value."""
-    if hasattr(s, "detach"):
-        s = s.detach().cpu().numpy()
+    if hasattr(s, "detach"):  # a torch tensor; numpy does not know all of its floating types
+        s = s.detach().cpu()
+        s = (s.double() if s.is_floating_point() else s).numpy()
     elif hasattr(s, "to_numpy"):
         s = s.to_numpy()
     if isinstance(s, np.ndarray) and s.dtype != object:

@@ -135,9 +135,16 @@ def _idx_files(url: str, *md5s: str) -> tuple[File, ...]:
     return tuple(File(name, md5, url + name) for name, md5 in zip(names, md5s, strict=True))
 
 
-_FAST_AI = "https://s3.amazonaws.com/fast-ai-imageclas/"
+def _fast_ai(name: str, md5: str | None) -> Source:
+    """Imagenette or Imagewoof: the folders of all published sizes (the short side in pixels), the archive of one."""
+    url = f"https://s3.amazonaws.com/fast-ai-imageclas/{name}2-160.tgz"
+    folders = tuple(f"{name}2{size}" for size in ("-64", "-160", "-320", ""))
+    archive = Archive(url, md5, f"{name}2-160")
+    page = "https://github.com/fastai/imagenette"
+    return Source(name, ("imagenet2",), page, folders, splits=("train", "val"), archive=archive)
+
+
 _SVHN = "http://ufldl.stanford.edu/housenumbers/"
-_SIZES = ("-64", "-160", "-320", "")  # the short side of Imagenette and Imagewoof in pixels; none: as in ImageNet
 
 SOURCES: tuple[Source, ...] = (
     Source(
@@ -223,20 +230,6 @@ SOURCES: tuple[Source, ...] = (
     Source(
         "imagenet", ("imagenet1",), "https://www.image-net.org/download.php", ("imagenet",), splits=("train", "val")
     ),
-    Source(
-        "imagenette",
-        ("imagenet2",),
-        "https://github.com/fastai/imagenette",
-        tuple(f"imagenette2{size}" for size in _SIZES),
-        splits=("train", "val"),
-        archive=Archive(f"{_FAST_AI}imagenette2-160.tgz", "e793b78cc4c9e9a4ccc0c1155377a412", "imagenette2-160"),
-    ),
-    Source(
-        "imagewoof",
-        ("imagenet2",),
-        "https://github.com/fastai/imagenette",
-        tuple(f"imagewoof2{size}" for size in _SIZES),
-        splits=("train", "val"),
-        archive=Archive(f"{_FAST_AI}imagewoof2-160.tgz", None, "imagewoof2-160"),
-    ),
+    _fast_ai("imagenette", "e793b78cc4c9e9a4ccc0c1155377a412"),
+    _fast_ai("imagewoof", None),
 )

@@ -17,10 +17,16 @@ def as_rows(x: Any, *, owner: str) -> Tensor:
     if rows.dtype == torch.uint8:
         return rows
     rows = rows.to(torch.float32)
+    check_finite(owner, "x", rows)
+    return rows
+
+
+def check_finite(owner: str, argument: str, rows: Tensor) -> None:
+    """No row holds NaN or infinity, or one error that counts such rows and names the first."""
     bad = (~torch.isfinite(rows.flatten(1)).all(dim=1)).nonzero().flatten()
     if len(bad):
-        raise bad_argument(owner, "x", "finite", Described(f"NaN or infinity in {len(bad)} rows, first {int(bad[0])}"))
-    return rows
+        got = Described(f"NaN or infinity in {len(bad)} rows, first {int(bad[0])}")
+        raise bad_argument(owner, argument, "finite", got)
 
 
 def to_float(x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share
 from pucl.labels import check_labels
 from pucl.registry import get
@@ -55,10 +56,7 @@ def pseudo_label(
     if rows.ndim != 2 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "a floating-point matrix (n, k)", got)
-    bad = (~torch.isfinite(rows).all(dim=1)).nonzero().flatten()
-    if len(bad):
-        got = Described(f"NaN or infinity in {len(bad)} rows, first {int(bad[0])}")
-        raise bad_argument(OWNER, "z", "finite", got)
+    check_finite(OWNER, "z", rows)
     if (rows == rows[0]).all():
         raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
     labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER)).to(rows.device)

@@ -31,8 +31,6 @@ def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: s
     labels = as_array(values.to_numpy() if hasattr(values, "to_numpy") else values)
     text = labels.dtype.kind in "OUT"
     if positive_value is None and not text:
-        if np.isin(labels, (-1, 0, 1)).all():
-            labels = labels.astype(np.int8)  # millions of labels as Python floats would take much memory
         return check_labels(labels, n_rows=n_rows, owner=owner)
     missing = np.array([_is_missing(value) for value in labels.tolist()])
     if missing.any():
