@@ -9,7 +9,7 @@ import typer
 
 from pucl import __version__
 from pucl.cli_data import app as data_app
-from pucl.errors import InputError, unknown_name
+from pucl.errors import InputError, RunError, unknown_name
 from pucl.registry import FAMILIES
 
 app = typer.Typer(
@@ -108,11 +108,13 @@ def demo(
 
 
 def main() -> None:
-    """Run the command; whatever the user got wrong is one line on stderr and exit code 2."""
+    """Run the command; what the user got wrong is one line on stderr and exit code 2, a run that cannot go on 1."""
     try:
         code = app(standalone_mode=False)
     except InputError as error:
         _fail(str(error))
+    except RunError as error:
+        _fail(str(error), code=1)
     except typer.Abort:
         _fail("stopped", code=130)
     except Exception as error:

@@ -14,6 +14,14 @@ class MissingDataError(InputError):
     """The files of a data set are not there; the message says which, where they were looked for and how to get them."""
 
 
+class RunError(RuntimeError):
+    """A run that cannot go on through nobody's argument: no memory, no disk, a loss that is NaN; one line, with a way out."""
+
+
+class RunWarning(UserWarning):
+    """A run that goes on but looks wrong; one line, with what to do."""
+
+
 def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputError:
     """``owner: argument must be allowed; got got``, ready to raise."""
     return InputError(f"{owner}: {argument} must be {allowed}; got {_short(got)}")
