@@ -34,7 +34,7 @@ LAYERS = (
     ("report",),
     ("bench", "theory"),
     ("console",),
-    ("cli_data",),
+    ("cli_data", "cli_train"),
     ("cli",),
     ("__main__",),
 )

@@ -1,3 +1,6 @@
+import threading
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +12,14 @@ from pucl.data import load
 from pucl.data.pu_split import make_pu
 from pucl.embeddings import embed
 from pucl.encoders.inputs import Encoder, Standardise, to_float
-from pucl.errors import InputError
+from pucl.errors import InputError, RunError
 from pucl.training import TrainConfig, pretrain
+from pucl.training.batches import epoch_order, streamed_batches
 from pucl.training.lars import LARS
-from pucl.training.loop import Epoch
+from pucl.training.loop import side_by_side
+from pucl.training.optimisers import make_optimiser
+from pucl.training.pretraining import prepare
+from pucl.training.reporting import Epoch
 from pucl.training.schedule import learning_rate
 
 DATA = load("digits")
@@ -62,8 +69,138 @@ def test_tables_and_own_parts() -> None:
 def test_larger_images_get_the_views_of_simclr() -> None:
     rng = np.random.default_rng(0)
     x = rng.integers(256, size=(40, 3, 16, 16), dtype=np.uint8)
-    by_default, named = (pretrain(x, np.arange(40) < 9, view=view, config=QUICK).encoder for view in (None, "simclr"))
+    config = TrainConfig(epochs=3, batch_size=20)
+    by_default, named = (pretrain(x, np.arange(40) < 9, view=view, config=config).encoder for view in (None, "simclr"))
     assert torch.equal(weights(by_default), weights(named))
+
+
+def test_a_batch_is_no_larger_than_the_data() -> None:
+    x, s = X[95:125], S[95:125]
+    with pytest.raises(InputError, match=r"batch_size must be at most the number of rows \(30\); got 128"):
+        pretrain(x, s, config=QUICK)
+    order = epoch_order(torch.as_tensor(S), QUICK, 0)
+    assert order.shape == (len(X) // 128, 128) and len(set(order.flatten().tolist())) == order.numel()
+    assert not torch.equal(order, epoch_order(torch.as_tensor(S), QUICK, 1)), "every epoch has its own order"
+
+
+def test_a_stated_share_of_labelled_rows() -> None:
+    labelled = torch.as_tensor(S)
+    config = TrainConfig(batch_size=128, labelled_share=0.25)
+    order = epoch_order(labelled, config, 0)
+    assert order.shape == (len(X) // 128, 128) and (labelled[order].sum(dim=1) == 32).all()
+    unlabelled = order[~labelled[order]]
+    assert len(set(unlabelled.tolist())) == len(unlabelled), "no unlabelled row comes twice before all have come"
+    times = torch.bincount(order[labelled[order]], minlength=len(X))[labelled]
+    assert times.max() - times.min() <= 1, "labelled rows take turns"
+
+
+def test_streamed_rows_are_the_same_rows(tmp_path: Path) -> None:
+    config = TrainConfig(epochs=2, batch_size=256)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    whole = pretrain(X, S, config=config).encoder
+    streamed = pretrain(mapped, S, config=replace(config, resident=False)).encoder
+    assert torch.equal(weights(whole), weights(streamed))
+    assert not [thread for thread in threading.enumerate() if thread.name == "pucl-batches"]
+
+
+def test_an_error_while_reading_reaches_the_caller() -> None:
+    class BrokenError(Exception):
+        pass
+
+    class Rows(Tensor):
+        def index_select(self, *_: Any) -> Tensor:
+            raise BrokenError
+
+    batches = streamed_batches(torch.zeros(4, 2).as_subclass(Rows), torch.zeros(2, 2).long(), torch.device("cpu"))
+    with pytest.raises(BrokenError):
+        next(batches)
+
+
+def test_runs_side_by_side_are_the_runs_alone() -> None:
+    configs = [replace(QUICK, seed=seed) for seed in range(3)]
+    alone = [pretrain(X, S, config=config) for config in configs]
+    together = [prepare(X, S, config=config) for config in configs]
+    side_by_side([work.run for work in together])
+    for one, work in zip(alone, together, strict=True):
+        assert torch.equal(weights(one.encoder), weights(work.result().encoder))
+        assert one.history == work.result().history
+
+
+def test_held_out_labels_are_hidden_and_watched() -> None:
+    trained = pretrain(X, S, config=replace(QUICK, held_out=0.2))
+    assert len(trained.held_out) == 20 and S[trained.held_out].all()
+    hidden = S.copy()
+    hidden[trained.held_out] = False
+    assert torch.equal(weights(trained.encoder), weights(pretrain(X, hidden, config=QUICK).encoder))
+    health = trained.history[-1].health
+    assert health is not None and health.n_held == 20 and health.separation is not None
+    assert pretrain(X, S, config=QUICK).history[-1].health.separation is None  # type: ignore[union-attr]
+
+
+def test_compiled_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+
+    def traced(what: Any, **options: Any) -> Any:  # without a C++ compiler
+        compiled.append(what)
+        return compile_with(what, backend="aot_eager", **options)
+
+    compile_with = torch.compile
+    monkeypatch.setattr(torch, "compile", traced)
+    x, s, config = X[60:124], S[60:124], TrainConfig(epochs=4, batch_size=32)
+    plain, fast = (pretrain(x, s, config=replace(config, compile=how)) for how in (False, True))
+    assert len(compiled) == 2, "network and view"
+    for one, other in zip(plain.history, fast.history, strict=True):
+        assert one.loss == pytest.approx(other.loss, abs=1e-4)
+    assert list(plain.encoder.state_dict()) == list(fast.encoder.state_dict())
+
+
+def test_clipping_shortens_long_gradients_only() -> None:
+    free, loose, tight = (
+        weights(pretrain(X, S, config=replace(QUICK, clip=clip)).encoder) for clip in (None, 1e6, 1e-3)
+    )
+    assert torch.equal(free, loose) and not torch.equal(free, tight)
+
+
+def test_sgd_is_that_of_torch() -> None:
+    one, other = (nn.Parameter(torch.tensor([[3.0, -4.0]])) for _ in range(2))
+    mine = LARS([one], lr=torch.tensor(0.1), momentum=0.9, weight_decay=0.01, trust=None)
+    theirs = torch.optim.SGD([other], lr=0.1, momentum=0.9, weight_decay=0.01)
+    for _ in range(4):
+        for parameter, optimiser in ((one, mine), (other, theirs)):
+            optimiser.zero_grad()
+            torch.autograd.backward((parameter**3).sum())
+            optimiser.step()
+    assert torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("name", ["lars", "sgd", "adamw"])
+def test_norms_and_biases_are_not_decayed(name: Any) -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    before = {key: value.clone() for key, value in network.named_parameters()}
+    optimiser, rate = make_optimiser(TrainConfig(optimiser=name, weight_decay=0.1), network)
+    rate.fill_(0.5)
+    for parameter in network.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimiser.step()
+    moved = {key for key, value in network.named_parameters() if not torch.equal(value, before[key])}
+    assert moved == {"0.weight"}
+
+
+def test_out_of_memory_names_a_batch_that_fits() -> None:
+    class Hungry(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(64, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            if len(x) > 100:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            out: Tensor = self.layer(x.flatten(1))
+            return out
+
+    with pytest.raises(RunError, match="batch_size 512 does not fit into memory; 32 would"):
+        pretrain(X, S, encoder=Hungry(), config=replace(QUICK, batch_size=512))
 
 
 def test_embedding_does_not_depend_on_the_batch() -> None:
@@ -128,6 +265,8 @@ class Flat(nn.Module):
         ({"objective": "pucll"}, "unknown losses 'pucll': did you mean 'pucl'?"),
         ({"view": "smal_image"}, "unknown views 'smal_image': did you mean 'small_image'?"),
         ({"temperature": -1}, "temperature must be a finite number > 0; got -1"),
+        ({"device": "cuda:0"}, "device must be 'cpu' on a machine without a CUDA device"),
+        ({"config": TrainConfig(capture=True, batch_size=9)}, "capture must be True on one process with a CUDA device"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:
@@ -139,7 +278,18 @@ def test_bad_input(change: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"epochs": 0}, {"batch_size": 1}, {"learning_rate": 0}, {"momentum": 1.0}, {"seed": -1}, {"projection": (0, 8)}],
+    [
+        {"epochs": 0},
+        {"batch_size": 1},
+        {"learning_rate": 0},
+        {"momentum": 1.0},
+        {"seed": -1},
+        {"projection": (0, 8)},
+        {"projection": (8,)},
+        {"clip": 0},
+        {"labelled_share": 1.0},
+        {"held_out": 1.0},
+    ],
 )
 def test_bad_configuration(change: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"TrainConfig: {next(iter(change))} must be "):

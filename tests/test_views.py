@@ -241,7 +241,7 @@ def test_distribution_of_blur() -> None:
 
 
 def test_the_view_draws_with_its_documented_defaults() -> None:
-    x, u = images(50, 3, 10, 12), torch.rand(13, 50, generator=seeded(3))
+    x, u = images(50, 3, 10, 12), torch.rand(50, 13, generator=seeded(3)).T
     crop = draw_crop(u[:5], (10, 12), scale=(0.2, 1.0), aspect=(3 / 4, 4 / 3), flip=0.5)
     amounts = {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1}
     colour = draw_colour(u[5:11], jitter=0.8, greyscale=0.2, **amounts)

@@ -9,6 +9,7 @@ import typer
 
 from pucl import __version__
 from pucl.cli_data import app as data_app
+from pucl.cli_train import pretrain
 from pucl.errors import InputError, RunError, unknown_name
 from pucl.registry import FAMILIES
 
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
+app.command()(pretrain)
 
 
 @app.callback(invoke_without_command=True)
@@ -115,8 +117,8 @@ def main() -> None:
         _fail(str(error))
     except RunError as error:
         _fail(str(error), code=1)
-    except typer.Abort:
-        _fail("stopped", code=130)
+    except (typer.Abort, KeyboardInterrupt) as error:
+        _fail(f"stopped: {error}" if str(error) else "stopped", code=130)
     except Exception as error:
         # typer raises the usage errors of its own copy of click; what they share is how they are to be shown.
         if not hasattr(error, "format_message"):

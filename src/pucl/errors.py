@@ -15,7 +15,7 @@ class MissingDataError(InputError):
 
 
 class RunError(RuntimeError):
-    """A run that cannot go on through nobody's argument: no memory, no disk, a loss that is NaN; one line, with a way out."""
+    """A run that cannot go on: no memory, no disk, a loss that is NaN; the message is one line, with a way out."""
 
 
 class RunWarning(UserWarning):

@@ -24,7 +24,7 @@ from pucl.heads import fit_head
 from pucl.metrics import Scores, evaluate
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.training import TrainConfig, pretrain
-from pucl.training.loop import Epoch
+from pucl.training.reporting import Epoch
 
 N_LABELLED = 100
 EPOCHS = 60

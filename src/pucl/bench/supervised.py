@@ -9,11 +9,14 @@ from torch import Tensor, nn
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.training.config import TrainConfig
-from pucl.training.loop import train
+from pucl.training.loop import Run, train
+from pucl.training.ranks import pick_device
 from pucl.views import make_view
 
 
-def fit_supervised(x: Any, y: Any, *, encoder: str, view: str, config: TrainConfig) -> nn.Module:
+def fit_supervised(
+    x: Any, y: Any, *, encoder: str, view: str, config: TrainConfig, device: str | torch.device | None = "cpu"
+) -> nn.Module:
     """A classifier of raw rows (→ logits (n,)) that has seen all true labels."""
     rows = as_rows(x, owner="fit_supervised")
     shape = tuple(rows.shape[1:])
@@ -26,5 +29,17 @@ def fit_supervised(x: Any, y: Any, *, encoder: str, view: str, config: TrainConf
     def cross_entropy(first: Tensor, second: Tensor, truth: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(torch.cat([first, second])[:, 0], torch.cat([truth, truth]).float())
 
-    train(model, rows, torch.as_tensor(y), view=make_view(view), objective=cross_entropy, config=config)
+    train(
+        Run(
+            model,
+            rows,
+            torch.as_tensor(y),
+            view=make_view(view),
+            objective=cross_entropy,
+            config=config,
+            device=pick_device(device),
+            rowwise=rows.ndim == 4,
+            trusted=True,
+        )
+    )
     return nn.Sequential(model, nn.Flatten(0))

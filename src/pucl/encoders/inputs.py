@@ -1,5 +1,8 @@
 """From what people have (uint8 images, float rows) to what a network wants: floats of zero mean and unit spread."""
 
+import math
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -7,10 +10,18 @@ from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument
 
+PIECE = 1 << 22  # numbers looked at together, so that a large set needs no second copy of itself
+
 
 def as_rows(x: Any, *, owner: str) -> Tensor:
-    """People's rows as a tensor: images (n, c, h, w) as uint8 or float, tables and vectors (n, d) as float."""
-    rows = torch.as_tensor(x)
+    """People's rows as a tensor: images (n, c, h, w) as uint8 or float, tables and vectors (n, d) as float.
+
+    uint8 and float32 arrays are not copied, so a memory-mapped file stays on the disk. They may be read-only: whoever
+    gets the rows must not write into them.
+    """
+    with warnings.catch_warnings():  # torch has no read-only tensors and says so; rows are only ever read
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
+        rows = torch.as_tensor(x)
     if rows.ndim not in (2, 4):
         got = Described(f"shape {tuple(rows.shape)}")
         raise bad_argument(owner, "x", "images (n, c, h, w) or rows (n, d)", got)
@@ -23,10 +34,24 @@ def as_rows(x: Any, *, owner: str) -> Tensor:
 
 def check_finite(owner: str, argument: str, rows: Tensor) -> None:
     """No row holds NaN or infinity, or one error that counts such rows and names the first."""
-    bad = (~torch.isfinite(rows.flatten(1)).all(dim=1)).nonzero().flatten()
+    finite = torch.cat([torch.isfinite(piece).flatten(1).all(dim=1) for piece in pieces(rows)])
+    bad = (~finite).nonzero().flatten()
     if len(bad):
         got = Described(f"NaN or infinity in {len(bad)} rows, first {int(bad[0])}")
         raise bad_argument(owner, argument, "finite", got)
+
+
+def check_sides(encoder: str, input_shape: tuple[int, ...], smallest: int) -> None:
+    """Both sides of the images (c, h, w) have at least `smallest` pixels, or one error that says so."""
+    height, width = input_shape[1:]
+    if min(height, width) < smallest:
+        allowed = f"images of at least {smallest} × {smallest} pixels"
+        raise bad_argument(f"encoder {encoder!r}", "x", allowed, Described(f"images of {height} × {width}"))
+
+
+def pieces(rows: Tensor) -> Iterator[Tensor]:
+    """The rows in order, as views of about `PIECE` numbers and at least one row each."""
+    yield from torch.split(rows, max(1, PIECE // max(1, math.prod(rows.shape[1:]))))
 
 
 def to_float(x: Tensor) -> Tensor:
@@ -47,16 +72,37 @@ class Standardise(nn.Module):
 
     @classmethod
     def of(cls, x: Tensor) -> "Standardise":
-        """Constants computed from the training rows; a constant channel or feature keeps scale 1."""
-        rows = to_float(x).to(torch.float64)
-        axes = (0, 2, 3) if rows.ndim == 4 else (0,)
-        mean, spread = rows.mean(dim=axes, keepdim=True)[0], rows.std(dim=axes, keepdim=True, correction=0)[0]
+        """Constants computed from the training rows; a constant channel or feature keeps scale 1.
+
+            m = k + Σ (x − k) / n,    scale² = Σ (x − k)² / n − (m − k)²
+
+        where n counts the values of a channel or feature and k is its mean in the first row. The sums are taken in one
+        pass, piece by piece, in float64. For uint8 images k is rounded and both sums are whole numbers, hence exact.
+        The first row is one of at most n, so k is within √n · scale of m and the difference is good to n · 2⁻⁵³.
+        """
+        axes = (0, 2, 3) if x.ndim == 4 else (0,)
+        unit = 255 if x.dtype == torch.uint8 else 1
+        near = _float64(x[:1]).mean(dim=axes, keepdim=True)
+        near = near.round() if unit == 255 else near
+        total, square = torch.zeros_like(near), torch.zeros_like(near)
+        for piece in pieces(x):
+            away = _float64(piece) - near
+            total += away.sum(dim=axes, keepdim=True)
+            square += away.square_().sum(dim=axes, keepdim=True)
+        count = x.numel() // max(1, near.numel())
+        shift = total / count
+        spread = (square / count - shift**2).clamp(min=0).sqrt() / unit
         spread = torch.where(spread > 1e-12, spread, torch.ones_like(spread))
-        return cls(mean.to(torch.float32), spread.to(torch.float32))
+        return cls(((near + shift) / unit)[0].to(torch.float32), spread[0].to(torch.float32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Standardised rows, of the shape of `x`."""
         return (x - self.mean) / self.scale
+
+
+def _float64(x: Tensor) -> Tensor:
+    """What `to_float` gives, in float64, with uint8 left on its scale of 0 to 255."""
+    return (x if x.dtype == torch.uint8 else x.to(torch.float32)).to(torch.float64)
 
 
 class Encoder(nn.Module):

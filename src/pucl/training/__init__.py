@@ -1,6 +1,7 @@
 """Pretraining of an encoder: views → encoder → projection head → objective, by name or with one's own parts."""
 
+from pucl.training.checkpoints import Checkpoints
 from pucl.training.config import TrainConfig
-from pucl.training.pretrain import Pretrained, pretrain
+from pucl.training.pretraining import Pretrained, pretrain
 
-__all__ = ["Pretrained", "TrainConfig", "pretrain"]
+__all__ = ["Checkpoints", "Pretrained", "TrainConfig", "pretrain"]

@@ -1,10 +1,15 @@
 """How to train: one frozen set of values, checked when it is made."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from pucl.errors import bad_argument, check_count, check_positive
+from pucl.errors import bad_argument, check_count, check_positive, check_share, unknown_name
 
 OWNER = "TrainConfig"
+OPTIMISERS = ("lars", "sgd", "adamw")
+PRECISIONS = ("auto", "float32", "bfloat16")
+# What changes the speed of a run but not what it computes: a resumed run may choose anew.
+FREE = ("compile", "capture", "resident")
 
 
 @dataclass(frozen=True)
@@ -13,25 +18,45 @@ class TrainConfig:
 
     Attributes:
         epochs: passes over the data.
-        batch_size: samples per step (two views each); a smaller data set is one batch.
-        learning_rate: LARS learning rate at the top of the schedule.
+        batch_size: samples per step (two views each), over all processes together.
+        optimiser: ``"lars"``, ``"sgd"`` or ``"adamw"``.
+        learning_rate: at the top of the schedule.
         final_learning_rate: where the cosine ends.
         warmup_epochs: epochs of linear warm-up; never more than a tenth of all.
-        momentum: of LARS.
+        momentum: of LARS and SGD.
         weight_decay: on weights, not on biases and norms.
+        clip: largest norm of the gradient; longer ones are shortened. None: as they come.
         projection: hidden and output width of the projection head.
+        labelled_share: share of labelled rows in every batch; None draws all rows alike. More labelled rows than the
+            data has make the encoder tell labelled from unlabelled positives: watch `held_out`.
+        held_out: share of the labelled positives whose label is hidden from training, to see whether the others
+            drift away from them.
+        precision: ``"bfloat16"`` (autocast) or ``"float32"``; ``"auto"`` is bfloat16 on a GPU, float32 on a CPU.
+        deterministic: only deterministic cuDNN algorithms, as in the paper.
         seed: of the weights, the batches and the views.
+        compile: compile network and view with `torch.compile`; None where it pays (a long run on a GPU).
+        capture: replay the whole step as a CUDA graph; None where it is safe (the package's own views and encoders).
+        resident: keep all rows on the device; None where they fit, otherwise they are streamed.
     """
 
     epochs: int = 300
     batch_size: int = 1024
+    optimiser: Literal["lars", "sgd", "adamw"] = "lars"
     learning_rate: float = 1.2
     final_learning_rate: float = 1e-5
     warmup_epochs: int = 10
     momentum: float = 0.9
     weight_decay: float = 1e-4
+    clip: float | None = None
     projection: tuple[int, int] = (512, 128)
+    labelled_share: float | None = None
+    held_out: float = 0.0
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    deterministic: bool = False
     seed: int = 0
+    compile: bool | None = None
+    capture: bool | None = None
+    resident: bool | None = None
 
     def __post_init__(self) -> None:
         check_count(OWNER, "epochs", self.epochs)
@@ -39,8 +64,17 @@ class TrainConfig:
         check_positive(OWNER, "learning_rate", self.learning_rate)
         check_count(OWNER, "warmup_epochs", self.warmup_epochs, low=0)
         check_count(OWNER, "seed", self.seed, low=0)
+        for name, known in (("optimiser", OPTIMISERS), ("precision", PRECISIONS)):
+            if getattr(self, name) not in known:
+                raise unknown_name(f"{OWNER} {name}", getattr(self, name), known)
+        if len(self.projection) != 2:
+            raise bad_argument(OWNER, "projection", "(hidden width, output width)", self.projection)
         for width in self.projection:
             check_count(OWNER, "projection", width)
-        for name in ("final_learning_rate", "momentum", "weight_decay"):
+        for name in ("final_learning_rate", "momentum", "weight_decay", "held_out"):
             if not 0 <= getattr(self, name) < 1:
                 raise bad_argument(OWNER, name, "a number in [0, 1)", getattr(self, name))
+        if self.clip is not None:
+            check_positive(OWNER, "clip", self.clip)
+        if self.labelled_share is not None:
+            check_share(OWNER, "labelled_share", self.labelled_share)

@@ -1,79 +1,210 @@
 """The training loop. It knows rows, labels, a view, a network and an objective, and none of them by name."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
-from pucl.encoders.inputs import to_float
+from pucl.errors import Described, bad_argument
 from pucl.losses import Objective
+from pucl.losses.ranks import rank_and_world
+from pucl.training.batches import epoch_order, fits, resident_batches, steps_per_epoch, streamed_batches
 from pucl.training.config import TrainConfig
-from pucl.training.lars import LARS
+from pucl.training.memory import advice, fitting_batch, is_out_of_memory
+from pucl.training.optimisers import make_optimiser
+from pucl.training.ranks import averaging, own_part, shared_batch_norm
+from pucl.training.reporting import Epoch, Reporter, Watch
 from pucl.training.schedule import learning_rate
+from pucl.training.seeds import seed_of
+from pucl.training.signals import Stop
+from pucl.training.state import restore, save
+from pucl.training.update import Captured, Result, Update
 from pucl.views import View
+from pucl.views.draws import rows_generator
+
+LONG = 1000  # steps from which compiling pays
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """What is known after an epoch."""
+class Run:
+    """A run of training, taken step by step, so that several can share a device.
 
-    number: int
-    of: int
-    loss: float
-    learning_rate: float
-
-
-def train(
-    network: nn.Module,
-    x: Tensor,
-    labelled: Tensor,
-    *,
-    view: View,
-    objective: Objective,
-    config: TrainConfig,
-    on_epoch: Callable[[Epoch], None] = lambda _: None,
-) -> list[Epoch]:
-    """Train `network` (rows → projections) in place and return the history.
-
-    Each step takes a batch, makes two views of it, and follows the gradient of the objective on their projections.
-    Data, labels, network and randomness all live on the device of `x`.
+    Args:
+        network: rows → projections, trained in place.
+        x: all rows; they are moved to the device or streamed to it, see `TrainConfig.resident`.
+        labelled: which rows are labelled, (n,); for other objectives whatever labels they take.
+        view: makes the views of a batch.
+        objective: (z1, z2, labelled) → scalar.
+        config: how to train.
+        device: where.
+        watch: who hears of it, and where it is kept.
+        rowwise: the view treats every row alone and draws its numbers through `pucl.views.draws`, so that each of
+            several processes needs its own rows only.
+        trusted: network and view are the package's own: compiled and captured where that pays.
     """
-    generator = Generator(device=x.device).manual_seed(config.seed)
-    steps = max(1, len(x) // config.batch_size)
-    total = config.epochs * steps
-    warmup = min(config.warmup_epochs * steps, total // 10)
-    optimiser = LARS(
-        network.parameters(), lr=config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay
-    )
-    history: list[Epoch] = []
-    network.train()
-    for number in range(config.epochs):
-        running = torch.zeros((), device=x.device)
-        for at, rows in enumerate(_batches(len(x), config.batch_size, generator), start=number * steps):
-            rate = learning_rate(
-                at, total=total, warmup=warmup, peak=config.learning_rate, final=config.final_learning_rate
-            )
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            batch = to_float(x[rows])
-            views = view(torch.cat([batch, batch]), generator)  # both views in one call: half the launches on a GPU
-            z1, z2 = network(views).chunk(2)
-            loss = objective(z1, z2, labelled[rows])
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            running += loss.detach()
-        history.append(Epoch(number + 1, config.epochs, float(running) / steps, rate))
-        on_epoch(history[-1])
-    network.eval()
-    return history
+
+    def __init__(
+        self,
+        network: nn.Module,
+        x: Tensor,
+        labelled: Tensor,
+        *,
+        view: View,
+        objective: Objective,
+        config: TrainConfig,
+        device: torch.device,
+        watch: Watch | None = None,
+        rowwise: bool = False,
+        trusted: bool = False,
+    ) -> None:
+        if config.capture and (device.type != "cuda" or rank_and_world()[1] > 1):
+            got = Described(f"True on {device}, {rank_and_world()[1]} process(es)")
+            raise bad_argument("TrainConfig", "capture", "True on one process with a CUDA device only", got)
+        self.config, self.device, self.watch = config, device, watch or Watch()
+        self.per_epoch = steps_per_epoch(len(x), config)
+        self.total = config.epochs * self.per_epoch
+        self.warmup = min(config.warmup_epochs * self.per_epoch, self.total // 10)
+        self.own = own_part(config.batch_size)
+        self.seen = self.own if rowwise else slice(0, config.batch_size)  # the part of the batch that is viewed here
+        self.trusted = trusted
+
+        self.network = network.to(device)
+        if device.type == "cuda" and x.ndim == 4:
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.view, self.objective = view, objective
+        self.resident = fits(x, device, config.resident)
+        self.x = x.to(device) if self.resident else x
+        self.labelled = labelled.to(device)
+        self.optimiser, self.rate = make_optimiser(config, self.network)
+        self.generator = rows_generator(device, *(rank_and_world() if rowwise else (0, 1)))
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+        self.at = 0  # steps taken
+        self.running = torch.zeros((), device=device)  # sum of the losses of this epoch
+        self.history: list[Epoch] = []
+        self.warnings: list[str] = []
+        restore(self)
+
+    def steps(self) -> Generator[int]:
+        """Take the steps that are left, one at a time; yields how many are done."""
+        with ExitStack() as stack:
+            stack.enter_context(shared_batch_norm(self.network))
+            self.network.train()
+            stack.callback(self.network.eval)
+            reporter = stack.enter_context(Reporter(self))
+            stop = stack.enter_context(Stop(active=self.watch.checkpoints is not None))
+            update = self._update()
+            self._join_streams()
+            while self.at < self.total:
+                for result in self._epoch(update):
+                    reporter.step(result)
+                    yield self.at
+                    if stop.asked and self.at % self.per_epoch:
+                        stop.leave(save(self))
+                with self._on_stream():
+                    reporter.epoch()
+                saved = save(self) if self._due() or stop.asked else None
+                if stop.asked:
+                    stop.leave(saved)
+            self._join_streams()
+
+    def _epoch(self, update: Callable[[Tensor, Tensor], Result]) -> Iterator[Result]:
+        """The steps of the epoch that are left, each from its own seeds."""
+        epoch, done = divmod(self.at, self.per_epoch)
+        order = epoch_order(self.labelled, self.config, epoch)[done:]
+        with closing(self._batches(order)) as batches:
+            for _ in order:
+                with self._on_stream():
+                    if self.at % self.per_epoch == 0:
+                        self.running.zero_()
+                    self.rate.fill_(self.learning_rate)
+                    self.generator.manual_seed(seed_of(self.config.seed, "views", self.at))
+                    result = self._take(update, *next(batches))
+                    self.running += result.loss
+                self.at += 1
+                yield result
+
+    def _batches(self, order: Tensor) -> Generator[tuple[Tensor, Tensor]]:
+        """The rows viewed by this process and the labels of its own, batch by batch, on the device."""
+        with self._on_stream():
+            rows = order.to(self.device)
+            labels = self.labelled[rows[:, self.own]]
+        if self.resident:
+            batches = resident_batches(self.x, rows[:, self.seen])
+        else:
+            batches = streamed_batches(self.x, order[:, self.seen], self.device)
+        yield from zip(batches, labels, strict=True)
+
+    def _take(self, update: Callable[[Tensor, Tensor], Result], batch: Tensor, labelled: Tensor) -> Result:
+        try:
+            return update(batch, labelled)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+        # Outside the handler, whose traceback holds on to the tensors of the failed step.
+        asked, alone = self.config.batch_size, rank_and_world()[1] == 1  # others would wait for these attempts
+        plain = self._plain_update() if alone else None
+        fits = fitting_batch(lambda n: plain.gradient(batch[:n], labelled[:n]), asked, self.device) if plain else None
+        raise advice(asked, fits)
+
+    def _update(self) -> Callable[[Tensor, Tensor], Result]:
+        """The step, compiled and captured as configured; by default where that is safe and pays."""
+        alone, gpu = rank_and_world()[1] == 1, self.device.type == "cuda"
+        choose = gpu and alone and self.trusted
+        update = self._plain_update()
+        if self.config.compile or (self.config.compile is None and choose and self.total - self.at >= LONG):
+            update.network = torch.compile(update.network, dynamic=False)  # type: ignore[assignment]
+            update.view = torch.compile(update.view, dynamic=False)
+        return Captured(update) if self.config.capture or (self.config.capture is None and choose) else update
+
+    def _plain_update(self) -> Update:
+        low = self.config.precision == "bfloat16" or (self.config.precision == "auto" and self.device.type == "cuda")
+        return Update(
+            network=averaging(self.network),
+            view=self.view,
+            objective=self.objective,
+            optimiser=self.optimiser,
+            generator=self.generator,
+            autocast=torch.bfloat16 if low else None,
+            clip=self.config.clip,
+            own=None if self.seen == self.own else self.own,
+        )
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step."""
+        config = self.config
+        return learning_rate(
+            self.at, total=self.total, warmup=self.warmup, peak=config.learning_rate, final=config.final_learning_rate
+        )
+
+    def _due(self) -> bool:
+        where, epoch = self.watch.checkpoints, self.at // self.per_epoch
+        return where is not None and (epoch % where.every == 0 or self.at == self.total)
+
+    def _on_stream(self) -> AbstractContextManager[object]:
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def _join_streams(self) -> None:
+        """What this run's stream and the device's others have begun is finished before either goes on."""
+        if self.stream is not None:
+            torch.cuda.synchronize(self.device)
 
 
-def _batches(n: int, size: int, generator: Generator) -> Iterator[Tensor]:
-    """Row numbers of one shuffled pass; the remainder smaller than a batch is left for another epoch."""
-    order = torch.randperm(n, generator=generator, device=generator.device)
-    if n <= size:
-        yield order
-    else:
-        yield from torch.split(order[: n - n % size], size)
+def train(run: Run) -> list[Epoch]:
+    """Take all steps of a run and return its history; see `side_by_side` for several runs at once."""
+    side_by_side([run])
+    return run.history
+
+
+def side_by_side(runs: list[Run]) -> None:
+    """Take the steps of several runs in turn, each on its own stream: small networks fill a GPU together."""
+    deterministic = any(run.config.deterministic for run in runs)
+    with torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic):
+        going = [run.steps() for run in runs]
+        try:
+            while going:
+                going = [steps for steps in going if next(steps, None) is not None]
+        finally:
+            for steps in going:
+                steps.close()

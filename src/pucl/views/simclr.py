@@ -9,6 +9,7 @@ from pucl.views.blur import BLUR_DRAWS, draw_sigma, gaussian_blur
 from pucl.views.checks import check_amount, check_images, check_range
 from pucl.views.colour import COLOUR_DRAWS, Colour, draw_colour, recolour
 from pucl.views.crop import CROP_DRAWS, Crop, crop_and_flip, draw_crop
+from pucl.views.draws import uniform
 
 OWNER = "simclr"
 
@@ -70,8 +71,7 @@ def simclr(
     images = check_images(OWNER, x)
 
     draws = [CROP_DRAWS, COLOUR_DRAWS, BLUR_DRAWS]
-    uniform = torch.rand(sum(draws), len(x), generator=generator, device=x.device, dtype=images.dtype)
-    of_crop, of_colour, of_blur = torch.split(uniform, draws)
+    of_crop, of_colour, of_blur = torch.split(uniform(generator, images, sum(draws)).T, draws)
     return apply(
         images,
         draw_crop(of_crop, (x.shape[2], x.shape[3]), scale=scale, aspect=aspect, flip=flip),

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.registry import register
+from pucl.views.draws import normal, uniform
 
 
 @register("views", reference="def:augmentation", inputs=("image",))
@@ -33,18 +34,14 @@ def small_image(
         contrast: largest relative change of contrast; brightness moves by up to half of it.
         noise: standard deviation of the pixel noise.
     """
-    n = len(x)
-
-    def uniform(bound: float) -> Tensor:  # (n,) in [-bound, bound]
-        return (2 * torch.rand(n, generator=generator, device=x.device, dtype=x.dtype) - 1) * bound
-
-    angle, size, skew = uniform(math.radians(rotation)), 1 + uniform(scale), uniform(shear)
+    of_angle, of_size, of_skew, of_right, of_down, of_gain, of_offset = (2 * uniform(generator, x, 7) - 1).unbind(1)
+    angle, size, skew = math.radians(rotation) * of_angle, 1 + scale * of_size, shear * of_skew
     cos, sin = angle.cos() / size, angle.sin() / size
-    row_x = torch.stack([cos, skew * cos - sin, uniform(2 * shift)], dim=1)  # grid units span [-1, 1]
-    row_y = torch.stack([sin, skew * sin + cos, uniform(2 * shift)], dim=1)
+    row_x = torch.stack([cos, skew * cos - sin, 2 * shift * of_right], dim=1)  # grid units span [-1, 1]
+    row_y = torch.stack([sin, skew * sin + cos, 2 * shift * of_down], dim=1)
     grid = F.affine_grid(torch.stack([row_x, row_y], dim=1), list(x.shape), align_corners=False)
     moved = F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
-    gain, offset = (1 + uniform(contrast)).view(-1, 1, 1, 1), uniform(contrast / 2).view(-1, 1, 1, 1)
-    grain = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype) * noise
+    gain, offset = (1 + contrast * of_gain).view(-1, 1, 1, 1), (contrast / 2 * of_offset).view(-1, 1, 1, 1)
+    grain = noise * normal(generator, x, *x.shape[1:])
     return (moved * gain + offset + grain).clamp(0, 1)

@@ -1,0 +1,154 @@
+"""How good representations are: kNN and linear probes on the true labels of embeddings trained without them.
+
+    python benchmarks/representation.py --tasks cifar3 --encoder resnet18 --epochs 200 --logs results/logs
+
+Every run is one line: configuration, seed, accuracies on the test rows, time, versions, hardware and commit. Runs that
+have their line already are left out, so a longer list only fills the holes. Probes read the truth; training does not.
+``--jobs`` runs take their steps in turn on one card. ``--embeddings`` keeps what the probes were given, as float16.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import time
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import pucl
+from pucl.bench.probes import knn_accuracy, linear_probe_accuracy
+from pucl.data import Dataset, load
+from pucl.data.observe import PUData, observe
+from pucl.embeddings import embed
+from pucl.training import TrainConfig
+from pucl.training.loop import side_by_side
+from pucl.training.pretraining import Pretraining, prepare
+from pucl.training.reporting import Watch
+
+PART = 15_000_000  # bytes of a saved piece of embeddings
+
+
+def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The configurations of all runs whose line is not there yet."""
+    grid = product(options.tasks, options.objectives, options.labelled, options.seeds)
+    fixed = {"encoder": options.encoder, "epochs": options.epochs, "batch_size": options.batch_size}
+    fixed |= {"learning_rate": options.learning_rate, "temperature": options.temperature, "view": options.view}
+    cells = [
+        {"task": task, "objective": objective, "n_labelled": n, "seed": seed, **fixed}
+        for task, objective, n, seed in grid
+    ]
+    done = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
+    known = [json.loads(line)["config"] for line in done]
+    return [cell for cell in cells if cell not in known]
+
+
+def start(cell: dict[str, Any], seen: PUData, options: argparse.Namespace) -> Pretraining:
+    config = TrainConfig(
+        epochs=cell["epochs"],
+        batch_size=cell["batch_size"],
+        learning_rate=cell["learning_rate"],
+        seed=cell["seed"],
+        compile=options.compile,
+    )
+    prior = seen.prior if cell["objective"] in ("punce", "dcl") else None  # the oracle's, said so in the line
+    name = "-".join(str(cell[key]) for key in ("task", "objective", "encoder", "n_labelled", "seed"))
+    log = options.logs / f"{name}.jsonl" if options.logs else None
+    return prepare(
+        seen.x, seen.s, objective=cell["objective"], encoder=cell["encoder"], view=cell["view"],
+        temperature=cell["temperature"], prior=prior, config=config, device=options.device,
+        watch=Watch(log=log, progress=options.jobs == 1),
+    )  # fmt: skip
+
+
+def judge(
+    cell: dict[str, Any], work: Pretraining, data: Dataset, seen: PUData, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Both probes, on the training rows with their true labels."""
+    encoder = work.result().encoder
+    z, z_test = (embed(encoder, torch.as_tensor(x)) for x in (data.x_train, data.x_test))
+    there = torch.device(options.device)
+    truth = (torch.as_tensor(data.y_train, device=there), torch.as_tensor(data.y_test, device=there))
+    rows = (z.to(there), truth[0], z_test.to(there), truth[1])
+    if options.embeddings:
+        keep(options.embeddings, cell, z, z_test, data, seen)
+    return {
+        "knn": round(100 * knn_accuracy(*rows, k=200, temperature=0.1), 3),
+        "linear_probe": round(100 * linear_probe_accuracy(*rows), 3),
+        "loss": work.run.history[-1].loss,
+    }
+
+
+def keep(
+    folder: Path, cell: dict[str, Any], z: torch.Tensor, z_test: torch.Tensor, data: Dataset, seen: PUData
+) -> None:
+    name = "-".join(str(cell[key]) for key in ("task", "objective", "encoder", "n_labelled", "seed"))
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = z.to(torch.float16).numpy()
+    pieces = np.array_split(whole, -(-whole.nbytes // PART))
+    for number, piece in enumerate(pieces):
+        extra: dict[str, Any] = {}
+        if number == 0:
+            extra = {"z_test": z_test.to(torch.float16).numpy(), "y_train": data.y_train, "y_test": data.y_test}
+            extra |= {"rows": seen.sample.rows, "s": seen.sample.s}
+        np.savez(folder / f"{name}-{number}.npz", z=piece, **extra)
+
+
+def commit() -> str:
+    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
+    return run.stdout.strip() or "unknown"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", required=True)
+    parser.add_argument("--objectives", nargs="+", default=["pucl"])
+    parser.add_argument("--labelled", nargs="+", type=int, default=[1000])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--encoder", required=True)
+    parser.add_argument("--view", default="simclr")
+    parser.add_argument("--epochs", type=int, default=TrainConfig.epochs)
+    parser.add_argument("--batch-size", type=int, default=TrainConfig.batch_size)
+    parser.add_argument("--learning-rate", type=float, default=TrainConfig.learning_rate)
+    parser.add_argument("--temperature", type=float, default=0.5)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction)
+    parser.add_argument("--logs", type=Path)
+    parser.add_argument("--embeddings", type=Path)
+    parser.add_argument("--commit", default=None, help="what to write down where there is no git")
+    parser.add_argument("--out", type=Path, default=Path("results/representation.jsonl"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    if options.logs:
+        options.logs.mkdir(parents=True, exist_ok=True)
+    cells = wanted(options)
+    where = {
+        "versions": {"pucl": pucl.__version__, "torch": str(torch.__version__), "python": platform.python_version()},
+        "hardware": torch.cuda.get_device_name() if options.device != "cpu" else f"{torch.get_num_threads()} threads",
+        "commit": options.commit or commit(),
+    }
+    for first in range(0, len(cells), options.jobs):
+        group = cells[first : first + options.jobs]
+        sets = [load(cell["task"], seed=cell["seed"]) for cell in group]
+        seen = [observe(data, cell["n_labelled"], seed=cell["seed"]) for data, cell in zip(sets, group, strict=True)]
+        works = [start(*parts, options) for parts in zip(group, seen, strict=True)]
+        began = time.perf_counter()
+        side_by_side([work.run for work in works])
+        seconds = time.perf_counter() - began
+        for cell, work, data, sample in zip(group, works, sets, seen, strict=True):
+            metrics = judge(cell, work, data, sample, options)
+            train = asdict(work.run.config)
+            about = {"setting": sample.sample.setting, "prior": sample.prior, "train": train, "jobs": len(group)}
+            line = {"config": cell, "metrics": metrics, "seconds": round(seconds, 1), **about, **where}
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            print(json.dumps({**cell, **metrics, "seconds": round(seconds, 1)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Encoders on disk: weights as safetensors, everything else as JSON; nothing is ever unpickled."""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
+from torch import Tensor, nn
+
+from pucl import __version__
+from pucl.encoders import make_encoder
+from pucl.encoders.inputs import Encoder, Standardise
+from pucl.errors import Described, InputError, RunError, bad_argument
+
+FORMAT = 1
+WEIGHTS, ABOUT = "encoder.safetensors", "encoder.json"
+SAVE, LOAD = "save_encoder", "load_encoder"
+
+
+def save_encoder(
+    folder: str | Path,
+    encoder: Encoder,
+    *,
+    name: str | None,
+    input_shape: Sequence[int],
+    options: Mapping[str, Any],
+    extra: Mapping[str, Any],
+) -> Path:
+    """Write `encoder.safetensors`, then `encoder.json`, each whole or not at all.
+
+    Args:
+        folder: where to; made when missing, what it holds under these names is replaced.
+        encoder: what to save, from any device.
+        name: the registered encoder its network was made by, or None for a network of one's own.
+        input_shape: the shape of one row.
+        options: what the network was made with, besides the shape.
+        extra: whatever else should be known later, such as the training's settings.
+
+    Returns:
+        The folder.
+    """
+    if name is not None:
+        _check_rebuilds(encoder.network, name, input_shape, options)
+    weights = bytes_of(_state(encoder))
+    about = {
+        "format": FORMAT,
+        "name": name,
+        "input_shape": [int(size) for size in input_shape],
+        "options": dict(options),
+        "version": __version__,
+        "sha256": hashlib.sha256(weights).hexdigest(),
+        "extra": dict(extra),
+    }
+    try:
+        text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise bad_argument(SAVE, "options and extra", "what JSON can hold", Described(_line(error))) from None
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / WEIGHTS, weights)
+        _write(folder / ABOUT, f"{text}\n".encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"{SAVE}: cannot write to {folder}: {reason}; choose another folder or make room") from None
+    return folder
+
+
+def load_encoder(
+    folder: str | Path, device: str | torch.device = "cpu", *, network: nn.Module | None = None
+) -> Encoder:
+    """The encoder that `save_encoder` wrote, bit for bit, in evaluation mode on `device`.
+
+    An encoder that is not registered needs `network`, a module like the saved one, whose weights are filled in. Files
+    that are damaged, do not belong together or come from a newer format are refused.
+    """
+    folder = Path(folder)
+    about = _read_about(folder)
+    tensors = _read_weights(folder, about["sha256"])
+    own = network is not None
+    if network is None:
+        network = _rebuilt(about)
+    scaling = [tensors.get(f"standardise.{part}", torch.zeros(0)) for part in ("mean", "scale")]
+    encoder = Encoder(Standardise(*scaling), network)
+    try:
+        # One's own network is filled in place; a fresh one takes the saved tensors over, in their precision.
+        encoder.load_state_dict(tensors, assign=not own)
+    except RuntimeError as error:
+        raise InputError(f"{LOAD}: the weights in {folder} do not fit the network: {_line(error)}") from None
+    return encoder.to(device).eval()
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    """What encoder.json says, with its keys and types checked."""
+    path = folder / ABOUT
+    if not path.is_file():
+        raise bad_argument(LOAD, "folder", f"a folder with {ABOUT} and {WEIGHTS}", str(folder))
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{LOAD}: {path} cannot be read: {_line(error)}") from None
+    found = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(found, int):
+        raise bad_argument(LOAD, str(path), "written by save_encoder", Described("another JSON file"))
+    if found > FORMAT:
+        by = Described(f"format {found}, written by pucl {about.get('version', '(unknown)')}; a newer pucl can read it")
+        raise bad_argument(LOAD, str(path), f"of format {FORMAT} or lower", by)
+    kinds = {"name": str | None, "input_shape": list, "options": dict, "sha256": str}
+    wrong = [key for key, kind in kinds.items() if key not in about or not isinstance(about[key], kind)]
+    if wrong:
+        raise bad_argument(LOAD, str(path), "complete", Described(f"no usable {', '.join(wrong)}"))
+    return dict(about)
+
+
+def _read_weights(folder: Path, expected: str) -> dict[str, Tensor]:
+    """The tensors, read from the very bytes whose checksum was compared."""
+    path = folder / WEIGHTS
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{LOAD}: {path} cannot be read: {error.strerror or error}") from None
+    if hashlib.sha256(data).hexdigest() != expected:
+        got = Described(f"another or a damaged one ({len(data):,} bytes)")
+        raise bad_argument(LOAD, str(path), f"the file {ABOUT} was written for (by its SHA-256)", got)
+    try:
+        tensors: dict[str, Tensor] = tensors_of(data)
+    except SafetensorError as error:
+        raise InputError(f"{LOAD}: {path} cannot be read: {_line(error)}") from None
+    return tensors
+
+
+def _rebuilt(about: Mapping[str, Any]) -> nn.Module:
+    """A fresh network by the name, shape and options in encoder.json."""
+    if about["name"] is None:
+        raise bad_argument(LOAD, "network", "a module to fill, as the saved one is not a registered encoder", None)
+    try:
+        return make_encoder(about["name"], tuple(about["input_shape"]), **about["options"])
+    except TypeError as error:
+        raise InputError(f"{LOAD}: encoder {about['name']!r} cannot be made again: {_line(error)}") from None
+
+
+def _check_rebuilds(network: nn.Module, name: str, input_shape: Sequence[int], options: Mapping[str, Any]) -> None:
+    """Name, shape and options make a network with the same weights, or what is saved could never be loaded."""
+    try:
+        with torch.device("meta"):  # shapes without numbers
+            again = make_encoder(name, tuple(input_shape), **options)
+    except TypeError as error:
+        raise bad_argument(SAVE, "options", f"options of encoder {name!r}", Described(_line(error))) from None
+    have, need = ({key: v.shape for key, v in module.state_dict().items()} for module in (network, again))
+    if have != need:
+        odd = sorted(key for key in have.keys() | need.keys() if have.get(key) != need.get(key))
+        got = Described(f"a network that differs in {odd[0]}")
+        raise bad_argument(SAVE, "encoder", f"one that name={name!r}, input_shape and options describe", got)
+
+
+def _state(encoder: Encoder) -> dict[str, Tensor]:
+    """The weights on the CPU, each contiguous and in memory of its own, as the file format wants them."""
+    return {
+        key: v.detach().cpu().clone(memory_format=torch.contiguous_format) for key, v in encoder.state_dict().items()
+    }
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The file is whole under its name or not there: written under another name, flushed to the disk, then renamed."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

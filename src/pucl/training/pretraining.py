@@ -1,0 +1,213 @@
+"""Contrastive pretraining (algo:puCL), from names to a trained encoder."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from pucl.encoders import embedding_dim, make_encoder
+from pucl.encoders.inputs import Encoder, Standardise, as_rows
+from pucl.encoders.projection import projection_head
+from pucl.errors import Described, bad_argument
+from pucl.labels import check_labels
+from pucl.losses import make_objective
+from pucl.training.checkpoints import Checkpoints, fingerprint
+from pucl.training.config import FREE, TrainConfig
+from pucl.training.loop import Run, side_by_side
+from pucl.training.ranks import pick_device
+from pucl.training.reporting import Epoch, Watch
+from pucl.training.seeds import seed_of
+from pucl.views import View, make_view
+
+OWNER = "pucl.pretrain"
+LOOK = 1024  # labelled positives that are embedded to see whether they drift away from those held out
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A trained encoder (the projection head is gone) and what is known of its training.
+
+    Attributes:
+        encoder: raw rows → embeddings.
+        history: loss, learning rate, speed and health of every epoch.
+        warnings: what looked wrong.
+        held_out: rows whose label was hidden from training, see `TrainConfig.held_out`.
+    """
+
+    encoder: Encoder
+    history: list[Epoch]
+    warnings: list[str]
+    held_out: Tensor
+
+
+def pretrain(
+    x: Any,
+    s: Any,
+    *,
+    objective: str = "pucl",
+    encoder: str | nn.Module | None = None,
+    view: str | View | None = None,
+    temperature: float = 0.5,
+    prior: float | None = None,
+    config: TrainConfig | None = None,
+    device: str | torch.device | None = None,
+    on_epoch: Callable[[Epoch], None] = lambda _: None,
+    progress: bool = False,
+    log: str | Path | None = None,
+    tensorboard: str | Path | None = None,
+    checkpoints: str | Path | Checkpoints | None = None,
+    resume: bool = False,
+) -> Pretrained:
+    """Learn an encoder from PU data with a contrastive objective.
+
+    Under `torchrun` every process calls this with the same arguments; the batch is shared out among them.
+
+    Args:
+        x: images (n, c, h, w) as uint8 or floats in [0, 1], or rows (n, d); a memory-mapped array is not read whole.
+        s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
+        objective: a registered loss.
+        encoder: a registered encoder or any module from rows to vectors; chosen from the kind of `x` when not given.
+        view: a registered view or a function ``(x, generator) → x``; chosen from the kind of `x` when not given.
+        temperature: τ of the objective.
+        prior: π, for objectives that need it.
+        config: how to train; by default the authors' settings, with a batch no larger than the data.
+        device: where to train; a GPU if there is one.
+        on_epoch: called with what is known after every epoch.
+        progress: show a live bar on the terminal.
+        log: file that gets one JSON line per epoch.
+        tensorboard: folder for TensorBoard.
+        checkpoints: folder where the run saves itself, every ten epochs and when it is interrupted; or how it does so.
+        resume: go on from the newest checkpoint there; the result is that of a run never interrupted.
+    """
+    if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
+        checkpoints = Checkpoints(Path(checkpoints))
+    if resume and checkpoints is None:
+        raise bad_argument(OWNER, "checkpoints", "given with resume=True", checkpoints)
+    watch = Watch(
+        on_epoch=on_epoch,
+        progress=progress,
+        log=Path(log) if log is not None else None,
+        tensorboard=Path(tensorboard) if tensorboard is not None else None,
+        checkpoints=checkpoints,
+        resume=resume,
+    )
+    how: dict[str, Any] = {
+        "objective": objective,
+        "temperature": temperature,
+        "prior": prior,
+        "config": config,
+        "device": device,
+    }
+    work = prepare(x, s, encoder=encoder, view=view, watch=watch, **how)
+    side_by_side([work.run])
+    return work.result()
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """A run that has everything it needs; `side_by_side` takes the steps of several of them in turn."""
+
+    run: Run
+    encoder: Encoder
+    held_out: Tensor
+
+    def result(self) -> Pretrained:
+        """What came of it."""
+        return Pretrained(self.encoder, self.run.history, self.run.warnings, self.held_out)
+
+
+def prepare(
+    x: Any,
+    s: Any,
+    *,
+    objective: str = "pucl",
+    encoder: str | nn.Module | None = None,
+    view: str | View | None = None,
+    temperature: float = 0.5,
+    prior: float | None = None,
+    config: TrainConfig | None = None,
+    device: str | torch.device | None = None,
+    watch: Watch | None = None,
+) -> Pretraining:
+    """Check everything and build the run; the arguments are those of `pretrain`."""
+    place, rows = pick_device(device), as_rows(x, owner=OWNER)
+    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER))
+    if len(rows) < 4:
+        raise bad_argument(OWNER, "x", "at least 4 rows", Described(f"{len(rows)}"))
+    config = config or TrainConfig(batch_size=min(len(rows), TrainConfig.batch_size))
+    shape = tuple(rows.shape[1:])
+    encoder, view = encoder or ("small_cnn" if rows.ndim == 4 else "mlp"), view or _default_view(shape)
+    loss = make_objective(objective, temperature=temperature, prior=prior)
+    network = make_encoder(encoder, shape, seed=config.seed)
+    head = _head(network, shape, config)
+    model = Encoder(Standardise.of(rows), network).to(place)
+
+    hidden = _held_out(labelled, config)
+    used = labelled.clone()
+    used[hidden] = False
+    watch = watch or Watch()
+    if len(hidden):
+        watch = replace(watch, held=_embeddings_of(model, rows[used.nonzero().flatten()[:LOOK]], rows[hidden[:LOOK]]))
+    if watch.checkpoints is not None:
+        parts = {"objective": objective, "temperature": temperature, "prior": prior, "encoder": encoder, "view": view}
+        watch = replace(watch, identity=_identity(parts, config, fingerprint(rows, labelled)))
+    run = Run(
+        nn.Sequential(model, head),
+        rows,
+        used,
+        view=make_view(view) if isinstance(view, str) else view,
+        objective=loss,
+        config=config,
+        device=place,
+        watch=watch,
+        rowwise=isinstance(view, str) and rows.ndim == 4,  # views of tables and vectors mix the rows of a batch
+        trusted=isinstance(view, str) and isinstance(encoder, str),
+    )
+    return Pretraining(run, model, hidden)
+
+
+def _default_view(shape: tuple[int, ...]) -> str:
+    if len(shape) == 1:
+        return "feature_noise"
+    # A crop of a tiny image, such as an 8 × 8 digit, leaves nothing to recognise.
+    return "small_image" if min(shape[1:]) < 16 else "simclr"
+
+
+def _head(network: nn.Module, shape: tuple[int, ...], config: TrainConfig) -> nn.Module:
+    width, out = config.projection
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed + 1)
+        return projection_head(embedding_dim(network, shape), hidden=width, out=out)
+
+
+def _held_out(labelled: Tensor, config: TrainConfig) -> Tensor:
+    """The labelled rows whose label training does not see; at least one is left to it."""
+    rows = labelled.nonzero().flatten()
+    n = min(round(config.held_out * len(rows)), len(rows) - 1)
+    generator = Generator().manual_seed(seed_of(config.seed, "held out", 0))
+    return rows[torch.randperm(len(rows), generator=generator)[:n]].sort().values
+
+
+def _embeddings_of(model: nn.Module, seen: Tensor, held: Tensor) -> Callable[[], tuple[Tensor, Tensor]]:
+    """A function that embeds both groups of rows with the model as it is then."""
+
+    @torch.no_grad()
+    def now() -> tuple[Tensor, Tensor]:
+        device = next(model.parameters()).device
+        model.eval()
+        found = model(seen.to(device)), model(held.to(device))
+        model.train()
+        return found
+
+    return now
+
+
+def _identity(parts: dict[str, Any], config: TrainConfig, data: str) -> dict[str, Any]:
+    """What a run is: a checkpoint is taken up only by the same one."""
+    named = {name: type(part).__name__ if isinstance(part, nn.Module) else part for name, part in parts.items()}
+    named = {name: getattr(part, "__qualname__", "own") if callable(part) else part for name, part in named.items()}
+    settings = {name: value for name, value in asdict(config).items() if name not in FREE}
+    return {**named, "config": settings, "data": data}

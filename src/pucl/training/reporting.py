@@ -1,0 +1,155 @@
+"""What a run tells while it goes on: the history, a bar, a log, and warnings that need no negatives."""
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from torch import Tensor
+
+from pucl.errors import RunError, RunWarning
+from pucl.losses.ranks import rank_and_world
+from pucl.training.checkpoints import Checkpoints
+from pucl.training.log import RunLog
+from pucl.training.monitor import Health, complaints, measure, separation
+from pucl.training.progress import Bar
+from pucl.training.update import Result
+
+if TYPE_CHECKING:
+    from pucl.training.loop import Run
+
+LOOKS = 100  # how often a run is looked at closely, at most
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known after an epoch; images are samples, each seen in two views."""
+
+    number: int
+    of: int
+    loss: float
+    learning_rate: float
+    images_per_second: float = field(default=math.nan, compare=False)
+    health: Health | None = None
+
+    @classmethod
+    def of_dict(cls, fields: Mapping[str, Any]) -> "Epoch":
+        """From what `dataclasses.asdict` gave."""
+        health = fields["health"]
+        return cls(**{**fields, "health": Health(**health) if health else None})
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who hears of a run, and where it is kept.
+
+    Attributes:
+        on_epoch: called with what is known after every epoch, on every process.
+        progress: show a live bar, if somebody looks at the terminal.
+        log: file for one JSON line per epoch.
+        tensorboard: folder for TensorBoard.
+        checkpoints: where the run saves itself.
+        resume: go on from the newest checkpoint, if there is one.
+        identity: what the run is; a checkpoint of another one is refused.
+        held: gives the embeddings of labelled positives seen and held out, for the warning of over-fitting.
+    """
+
+    on_epoch: Callable[[Epoch], None] = lambda _: None
+    progress: bool = False
+    log: Path | None = None
+    tensorboard: Path | None = None
+    checkpoints: Checkpoints | None = None
+    resume: bool = False
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    held: Callable[[], tuple[Tensor, Tensor]] | None = None
+
+
+class Reporter:
+    """Tells of one run; of several processes only the first speaks."""
+
+    def __init__(self, run: "Run") -> None:
+        self.run, self.watch = run, run.watch
+        self.first = rank_and_world()[0] == 0
+        self.stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        run, watch = self.run, self.watch
+        files = (watch.log, watch.tensorboard) if self.first else (None, None)
+        self.log = self.stack.enter_context(RunLog(*files, resume_from=run.at if watch.resume else None))
+        seen, length = watch.progress and self.first, run.per_epoch
+        bar = Bar(epochs=run.config.epochs, steps_per_epoch=length, first_step=run.at, enabled=seen)
+        self.bar = self.stack.enter_context(bar)
+        self.began, self.since = time.perf_counter(), run.at
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stack.__exit__(kind, error, trace)
+
+    def step(self, result: Result) -> None:
+        """After every step."""
+        self.last = result
+        self.bar.update(self.run.at, self._mean_loss, self.run.config.batch_size)
+
+    def epoch(self) -> None:
+        """After every epoch."""
+        run, config = self.run, self.run.config
+        number, loss = run.at // run.per_epoch, self._mean_loss()  # waits for the device
+        if not math.isfinite(loss):
+            raise RunError(self._diverged(number, loss))
+        now = time.perf_counter()
+        speed = (run.at - self.since) * config.batch_size / (now - self.began)
+        health = self._health(number, self.last)
+        run.history.append(Epoch(number, config.epochs, loss, float(run.rate), speed, health))
+        if self.first:
+            self._tell(run.history[-1])
+        self.watch.on_epoch(run.history[-1])
+        self.began, self.since = time.perf_counter(), run.at
+
+    def _mean_loss(self) -> float:
+        return float(self.run.running) / (self.run.at % self.run.per_epoch or self.run.per_epoch)
+
+    def _health(self, number: int, result: Result) -> Health | None:
+        epochs = self.run.config.epochs
+        if number % max(1, epochs // LOOKS) and number != epochs:
+            return None
+        if self.watch.held is None:
+            return measure(result.z1, result.z2)
+        seen, held = self.watch.held()
+        apart = separation(seen, held)
+        return measure(result.z1, result.z2, separation=apart, n_held=len(held), n_seen=len(seen))
+
+    def _tell(self, epoch: Epoch) -> None:
+        run, health = self.run, epoch.health
+        new = []
+        if health is not None and epoch.number > max(1, epoch.of // 10):  # the first epochs are rough in every run
+            new = [
+                text for text in complaints(health) if text.split(":")[0] not in {w.split(":")[0] for w in run.warnings}
+            ]
+        run.warnings += new
+        record = {
+            "epoch": epoch.number,
+            "step": run.at,
+            "loss": epoch.loss,
+            "learning_rate": epoch.learning_rate,
+            "images_per_second": round(epoch.images_per_second, 1),
+        }
+        if health is not None:
+            record |= {name: getattr(health, name) for name in ("alignment", "uniformity", "rank", "separation")}
+        self.log.write({**record, "warnings": new})
+        for text in new:
+            warnings.warn(text, RunWarning, stacklevel=2)
+
+    def _diverged(self, number: int, loss: float) -> str:
+        where = self.watch.checkpoints
+        kept = f" The checkpoints in {where.folder} are from before." if where is not None else ""
+        return (
+            f"training: the loss is {loss} after epoch {number} of {self.run.config.epochs}: lower learning_rate "
+            f"(now {self.run.config.learning_rate:g}), set clip, or use precision='float32'.{kept}"
+        )

@@ -1,0 +1,56 @@
+"""Stopping a run from outside: SIGINT and SIGTERM are heard, and the run leaves after the step it is at."""
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from pucl.losses.ranks import rank_and_world
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """While this lasts, signals set `asked` instead of stopping the process; only a run that saves itself wants that.
+
+    A second signal stops the process at once. Outside the main thread, where Python takes no signals, nothing is heard.
+    Of several processes the first saves and leaves; the others follow when they miss it.
+    """
+
+    def __init__(self, *, active: bool) -> None:
+        self.leads = rank_and_world()[0] == 0
+        self.active = active and threading.current_thread() is threading.main_thread()
+        self.asked: int | None = None
+        self.before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if self.active:
+            self.before = {number: signal.signal(number, self._hear) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+        if isinstance(error, Exception) and self.asked and not self.leads:
+            raise SystemExit(128 + self.asked) from None
+
+    def leave(self, saved: Path | None) -> None:
+        """End the process as the signal would have, with a word on where the run can be taken up again."""
+        if not self.leads:
+            return
+        self._restore()
+        if self.asked == signal.SIGINT:
+            raise KeyboardInterrupt(f"saved to {saved}" if saved else "")
+        raise SystemExit(128 + int(self.asked or 0))
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self.asked = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        self.before = {}
