@@ -117,8 +117,8 @@ def main() -> None:
         _fail(str(error))
     except RunError as error:
         _fail(str(error), code=1)
-    except (typer.Abort, KeyboardInterrupt) as error:
-        _fail(f"stopped: {error}" if str(error) else "stopped", code=130)
+    except typer.Abort:
+        _fail("stopped", code=130)
     except Exception as error:
         # typer raises the usage errors of its own copy of click; what they share is how they are to be shown.
         if not hasattr(error, "format_message"):

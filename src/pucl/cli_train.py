@@ -56,17 +56,21 @@ def pretrain(
         "weight_decay": weight_decay, "clip": clip, "labelled_share": labelled_share, "held_out": held_out,
         "precision": precision,
     }  # fmt: skip
-    with joined(device) as place:
-        rows, s, transform = _rows(data, labelled, positives, label, seed)
-        config = _config(len(rows), {**given, "deterministic": deterministic, "seed": seed})
-        from pucl.training import pretrain as run_pretrain
+    try:
+        with joined(device) as place:
+            rows, s, transform = _rows(data, labelled, positives, label, seed)
+            config = _config(len(rows), {**given, "deterministic": deterministic, "seed": seed})
+            from pucl.training import pretrain as run_pretrain
 
-        trained = run_pretrain(
-            rows, s, objective=objective, encoder=encoder, view=view, temperature=temperature, prior=prior,
-            config=config, device=place, progress=True, log=log or out / "log.jsonl", tensorboard=tensorboard,
-            checkpoints=Checkpoints(out / "checkpoints", checkpoint_every, keep), resume=resume,
-        )  # fmt: skip
-        _finish(out, trained, encoder, rows, transform, {"data": data, "objective": objective, "seed": seed})
+            trained = run_pretrain(
+                rows, s, objective=objective, encoder=encoder, view=view, temperature=temperature, prior=prior,
+                config=config, device=place, progress=True, log=log or out / "log.jsonl", tensorboard=tensorboard,
+                checkpoints=Checkpoints(out / "checkpoints", checkpoint_every, keep), resume=resume,
+            )  # fmt: skip
+            _finish(out, trained, encoder, rows, transform, {"data": data, "objective": objective, "seed": seed})
+    except KeyboardInterrupt as stopped:  # which typer would swallow, and with it where the run can be taken up again
+        typer.echo(f"pucl: stopped: {stopped}", err=True)
+        raise typer.Exit(130) from None
 
 
 def _rows(

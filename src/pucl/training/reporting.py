@@ -105,12 +105,12 @@ class Reporter:
             raise RunError(self._diverged(number, loss))
         now = time.perf_counter()
         speed = (run.at - self.since) * config.batch_size / (now - self.began)
+        self.began, self.since = now, run.at  # what follows counts for the next epoch
         health = self._health(number, self.last)
         run.history.append(Epoch(number, config.epochs, loss, float(run.rate), speed, health))
         if self.first:
             self._tell(run.history[-1])
         self.watch.on_epoch(run.history[-1])
-        self.began, self.since = time.perf_counter(), run.at
 
     def _mean_loss(self) -> float:
         return float(self.run.running) / (self.run.at % self.run.per_epoch or self.run.per_epoch)
@@ -127,11 +127,10 @@ class Reporter:
 
     def _tell(self, epoch: Epoch) -> None:
         run, health = self.run, epoch.health
-        new = []
-        if health is not None and epoch.number > max(1, epoch.of // 10):  # the first epochs are rough in every run
-            new = [
-                text for text in complaints(health) if text.split(":")[0] not in {w.split(":")[0] for w in run.warnings}
-            ]
+        told = {text.split(":")[0] for text in run.warnings}
+        early = epoch.number <= max(1, epoch.of // 10)  # the first epochs are rough in every run
+        found = [] if health is None or early else complaints(health)
+        new = [text for text in found if text.split(":")[0] not in told]
         run.warnings += new
         record = {
             "epoch": epoch.number,

@@ -1,0 +1,97 @@
+"""``pucl pretrain`` as people type it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import pucl
+from pucl.encoders.saved import load_encoder
+
+from conftest import SRC, environment
+
+QUICK = ("--epochs", "2", "--batch-size", "128", "--device", "cpu")
+
+
+def command(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    start = [sys.executable, "-m", "pucl", "pretrain", *map(str, words)]
+    return subprocess.run(start, capture_output=True, text=True, check=False)
+
+
+def test_own_vectors_to_an_encoder_that_loads(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, s = rng.normal(size=(200, 5)).astype(np.float32), np.arange(200) < 30
+    np.savez(tmp_path / "mine.npz", x=x, known=s)
+    done = command(tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "out", *QUICK)
+    assert done.returncode == 0 and done.stderr == "", "silent in a pipe"
+    assert "2 epochs, loss" in done.stdout and str(tmp_path / "out") in done.stdout
+    lines = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2]
+    fields = {"loss", "learning_rate", "alignment", "uniformity", "images_per_second", "rank", "step", "warnings"}
+    assert fields <= set(lines[-1])
+    z = pucl.embed(load_encoder(tmp_path / "out"), x)
+    assert z.shape == (200, 300) and z.isfinite().all()
+    again = command(tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "out", *QUICK)
+    assert again.returncode == 2 and again.stderr.count("\n") == 1, "an old run is not written over"
+    assert torch.equal(z, pucl.embed(load_encoder(tmp_path / "out"), x))
+
+
+def test_a_table_keeps_its_transform(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    rows = "\n".join(f"{i},{i % 7},{'ab'[i % 2]},{int(i < 20)}" for i in range(120))
+    (tmp_path / "t.csv").write_text(f"id,number,kind,known\n{rows}\n")
+    done = command(
+        tmp_path / "t.csv", "--label", "known", "--out", tmp_path / "out", "--epochs", "1", "--device", "cpu"
+    )
+    assert done.returncode == 0, done.stderr
+    transform = pucl.TableTransform.from_json((tmp_path / "out" / "table.json").read_text())
+    assert "number" in transform.columns
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("digits",), "--labelled must be given with a task such as 'digits'"),
+        (("digits", "--labelled", "100", "--epochs", "0"), "epochs must be"),
+        (("digits", "--labelled", "100", "--optimiser", "adam"), "did you mean 'adamw'?"),
+        (
+            ("digits", "--labelled", "100", "--batch-size", "4096"),
+            "batch_size must be at most the number of rows (1,158)",
+        ),
+        (("digits", "--labelled", "100", "--encoder", "lenet5"), "images of at least"),
+        (("nothing.csv", "--label", "s"), "nothing.csv"),
+    ],
+)
+def test_mistakes_are_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = command(*words, "--out", tmp_path / "out")
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and message in done.stderr
+    assert not (tmp_path / "out" / "encoder.json").exists()
+
+
+def test_interrupted_it_says_where_it_saved(tmp_path: Path) -> None:
+    words = ["digits", "--labelled", "100", "--epochs", "500", "--batch-size", "256", "--device", "cpu"]
+    start = [sys.executable, "-m", "pucl", "pretrain", *words, "--out", str(tmp_path)]
+    with subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "log.jsonl").exists() or not (tmp_path / "log.jsonl").read_text():
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130 and told.count("\n") == 1 and "stopped: saved to" in told
+    assert list((tmp_path / "checkpoints").glob("step-*.json"))
+
+
+def test_several_processes_from_the_command(tmp_path: Path) -> None:
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "pucl"]
+    words = ["pretrain", "digits", "--labelled", "100", "--out", str(tmp_path / "out"), *QUICK]
+    env = {**environment(SRC), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*start, *words], capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("2 epochs, loss") == 1, "one process speaks"
+    assert load_encoder(tmp_path / "out") is not None
