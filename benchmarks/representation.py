@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.5)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--compile", action=argparse.BooleanOptionalAction)
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--logs", type=Path)
     parser.add_argument("--embeddings", type=Path)
     parser.add_argument("--commit", default=None, help="what to write down where there is no git")

@@ -127,8 +127,11 @@ def dim(name: str, shape: tuple[int, ...]) -> int:
     return embedding_dim(make_encoder(name, shape), shape)
 
 
-def job(name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace, seed: int) -> Pretraining:
-    config = TrainConfig(epochs=options.epochs, batch_size=options.batch, compile=options.compile, seed=seed)
+def job(
+    name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace, seed: int, capture: bool | None = None
+) -> Pretraining:
+    how: dict[str, Any] = {"compile": options.compile, "capture": capture}
+    config = TrainConfig(epochs=options.epochs, batch_size=options.batch, seed=seed, **how)
     return prepare(x, labelled, encoder=name, view="simclr", config=config, device=options.device)
 
 
@@ -160,18 +163,19 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def jobs(name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace) -> dict[str, Any]:
-    """Runs in turn on one card against the same runs one after another, in seconds of training."""
+    """Seconds of training: runs in turn on one card, the same runs one after another, and those without graphs."""
+    side_by_side([job(name, x, labelled, options, 0).run])  # warms up
     found: dict[str, Any] = {"jobs": options.jobs, "epochs": options.epochs}
-    for how in ("together", "one after another", "together", "one after another"):  # the first round warms up
-        works = [job(name, x, labelled, options, seed) for seed in range(options.jobs)]
+    for how in ("together", "one after another", "one after another, no graphs"):
+        capture = False if "no graphs" in how else None
+        works = [job(name, x, labelled, options, seed, capture) for seed in range(options.jobs)]
+        groups = [works] if how == "together" else [[work] for work in works]
         began = time.perf_counter()
-        if how == "together":
-            side_by_side([work.run for work in works])
-        else:
-            for work in works:
-                side_by_side([work.run])
+        for group in groups:
+            side_by_side([work.run for work in group])
         found[how] = round(time.perf_counter() - began, 3)
-    found["times_faster"] = round(found["one after another"] / found["together"], 2)
+    for how in ("one after another", "one after another, no graphs"):
+        found[f"times faster than {how}"] = round(found[how] / found["together"], 2)
     return found
 
 
@@ -188,6 +192,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     cuda = options.device.startswith("cuda")
+    torch.backends.cudnn.benchmark = True  # as in training
     where = {
         "hardware": torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} CPU threads",
         "torch": str(torch.__version__),

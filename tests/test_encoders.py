@@ -93,7 +93,8 @@ SEVEN = 9 * (3 * 96 + 2 * 96 * 96 + 96 * 192 + 3 * 192 * 192)
 def test_cnn7bn() -> None:
     network = make_encoder("cnn7bn", (3, 32, 32))
     assert size(network) == SEVEN + 2 * (3 * 96 + 4 * 192)  # no bias; two numbers per channel for the norm
-    assert kinds(network) == ["Conv2d", "BatchNorm2d", "ReLU"] * 7 + ["AdaptiveAvgPool2d", "Flatten"]
+    convolutions = ["StemConvolution", "NormReLU"] + ["Conv2d", "NormReLU"] * 6
+    assert kinds(network) == [*convolutions, "AdaptiveAvgPool2d", "Flatten"]
     assert maps(network, torch.rand(2, 3, 32, 32)) == (2, 192, 8, 8)
     assert network(torch.rand(2, 3, 20, 9)).shape == (2, 192)
 
@@ -103,7 +104,8 @@ def test_cnn13() -> None:
     channels = 3 * 96 + 5 * 192 + 10
     convs = SEVEN + 192 * 192 + 192 * 10 + channels
     assert size(network) == convs + 2 * channels + (640 * 1000 + 1000) + (1000 * 1000 + 1000)
-    assert kinds(network) == ["Conv2d", "BatchNorm2d", "ReLU"] * 9 + ["Flatten", "Linear", "ReLU", "Linear"]
+    convolutions = ["StemConvolution", "NormReLU"] + ["Conv2d", "NormReLU"] * 8
+    assert kinds(network) == [*convolutions, "Flatten", "Linear", "ReLU", "Linear"]
     strides = [layer.stride[0] for layer in network.modules() if isinstance(layer, nn.Conv2d)]
     assert strides == [1, 1, 2, 1, 1, 2, 1, 1, 1]
     assert network(torch.rand(2, 3, 32, 32)).shape == (2, 1000)
@@ -140,7 +142,7 @@ def test_resnet18_with_the_cifar_stem() -> None:
     network = make_encoder("resnet18", (3, 32, 32))
     stages = sum(basic_stage(before, width, 2) for before, width in ((64, 64), (64, 128), (128, 256), (256, 512)))
     assert size(network) == conv(3, 64, 3) + stages == 11_168_832
-    assert kinds(network) == ["Conv2d", "BatchNorm2d", "ReLU", *["Residual"] * 8, "AdaptiveAvgPool2d", "Flatten"]
+    assert kinds(network) == ["Stem", *["Residual"] * 8, "AdaptiveAvgPool2d", "Flatten"]
     assert maps(network, torch.rand(2, 3, 32, 32)) == (2, 512, 4, 4)
     assert network(torch.rand(2, 3, 32, 32)).shape == (2, 512)
 
@@ -156,8 +158,8 @@ def test_resnet50_with_the_imagenet_stem() -> None:
     network = make_encoder("resnet50", (3, 96, 96))
     stages = ((64, 64, 3), (256, 128, 4), (512, 256, 6), (1024, 512, 3))
     assert size(network) == conv(3, 64, 7) + sum(bottleneck_stage(*stage) for stage in stages) == 23_508_032
-    layers = kinds(network)
-    assert layers[:5] == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d", "Residual"] and layers.count("Residual") == 16
+    assert kinds(network) == ["Stem", *["Residual"] * 16, "AdaptiveAvgPool2d", "Flatten"]
+    assert kinds(network.get_submodule("0")) == ["StemConvolution", "NormReLU", "MaxPool2d"]
     assert maps(network, torch.rand(2, 3, 96, 96)) == (2, 2048, 3, 3)
     assert network(torch.rand(2, 3, 96, 96)).shape == (2, 2048)
 

@@ -11,7 +11,7 @@ from pucl.errors import InputError
 from pucl.logistic import CrossFit, balanced_weights, fit_logistic
 from pucl.priors.bbe import bbe
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
-from pucl.pseudo_labels.pupl import orientation_guard
+from pucl.pseudo_labels.pupl import lloyd, orientation_guard, seed_centres
 
 
 def modes(n: int = 1500, *, k: int = 6, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -58,7 +58,8 @@ def test_pupl_is_the_algorithm_of_the_paper(seed: int) -> None:
     # The draw of μ_N is the algorithm's only randomness: repeat it, then follow the paper by hand.
     rows = F.normalize(z, dim=1)
     weight = (rows[~labelled] - rows[labelled].mean(0)).pow(2).sum(1)
-    start = 15 + int(torch.multinomial(weight, 1, generator=Generator().manual_seed(seed)))
+    drawn = torch.rand((), generator=Generator().manual_seed(seed), dtype=torch.float64) * weight.sum()
+    start = 15 + int((weight.cumsum(0) <= drawn).sum())
     assert found.labels.tolist() == pupl_by_hand(z, labelled, start)
 
 
@@ -66,9 +67,7 @@ def test_pupl_draws_the_negative_centre_by_squared_distance() -> None:
     # Three unlabelled points at squared distances 0, 2 and 4 from the labelled mean: drawn 0, 1/3 and 2/3 of the time.
     z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
     labelled = torch.tensor([True, True, False, False, False])
-    from pucl.pseudo_labels.pupl import _seed_centres
-
-    picks = [tuple(_seed_centres(z, labelled, Generator().manual_seed(k))[1].tolist()) for k in range(1500)]
+    picks = [tuple(seed_centres(z, labelled, Generator().manual_seed(k))[1].tolist()) for k in range(1500)]
     share = picks.count((-1.0, 0.0)) / len(picks)
     assert (1.0, 0.0) not in picks
     assert share == pytest.approx(2 / 3, abs=0.05)

@@ -3,6 +3,8 @@
 from torch import nn
 
 from pucl.encoders import Shape
+from pucl.encoders.norm import NormReLU
+from pucl.encoders.stem import StemConvolution
 from pucl.registry import register
 
 LAYERS = (  # channels, size, stride
@@ -31,7 +33,8 @@ def cnn13(input_shape: Shape) -> nn.Module:
     before, *sides = input_shape
     layers: list[nn.Module] = []
     for after, size, stride in LAYERS:
-        layers += [nn.Conv2d(before, after, size, stride, padding=size // 2), nn.BatchNorm2d(after), nn.ReLU()]
+        kind = nn.Conv2d if layers else StemConvolution
+        layers += [kind(before, after, size, stride, padding=size // 2), NormReLU(after)]
         before = after
     height, width = (-(-side // 4) for side in sides)
     linear = nn.Linear(10 * height * width, 1000), nn.ReLU(), nn.Linear(1000, 1000)

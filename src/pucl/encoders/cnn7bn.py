@@ -3,6 +3,8 @@
 from torch import nn
 
 from pucl.encoders import Shape
+from pucl.encoders.norm import NormReLU
+from pucl.encoders.stem import StemConvolution
 from pucl.registry import register
 
 LAYERS = ((96, 1), (96, 1), (96, 2), (192, 1), (192, 1), (192, 2), (192, 1))  # channels, stride
@@ -19,6 +21,7 @@ def cnn7bn(input_shape: Shape) -> nn.Module:
     layers: list[nn.Module] = []
     before = input_shape[0]
     for after, stride in LAYERS:
-        layers += [nn.Conv2d(before, after, 3, stride, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+        kind = nn.Conv2d if layers else StemConvolution
+        layers += [kind(before, after, 3, stride, padding=1, bias=False), NormReLU(after)]
         before = after
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())

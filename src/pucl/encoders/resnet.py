@@ -1,9 +1,10 @@
 """Residual networks of 18, 34 and 50 layers, without their classifier."""
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.encoders import Shape
+from pucl.encoders.norm import NormReLU
+from pucl.encoders.stem import StemConvolution
 from pucl.errors import bad_argument
 from pucl.registry import register
 
@@ -40,18 +41,47 @@ def resnet50(input_shape: Shape, *, stem: str | None = None) -> nn.Module:
     return _resnet("resnet50", input_shape, (3, 4, 6, 3), stem, bottleneck=True)
 
 
-class Residual(nn.Module):
-    """A residual block: ReLU(main(x) + shortcut(x)); the shortcut is a 1 × 1 convolution where shapes change."""
+class Stem(nn.Module):
+    """What stands before the blocks: convolution, batch norm, ReLU, for large images max-pooling.
 
-    def __init__(self, main: nn.Module, before: int, after: int, stride: int) -> None:
+    Without pooling its maps come twice, for the two ways through the first block.
+    """
+
+    def __init__(self, channels: int, kind: str) -> None:
+        super().__init__()
+        size, stride = (3, 1) if kind == "cifar" else (7, 2)
+        self.conv = StemConvolution(channels, WIDTHS[0], size, stride, padding=size // 2, bias=False)
+        self.norm = NormReLU(WIDTHS[0])
+        self.pool = None if kind == "cifar" else nn.MaxPool2d(3, 2, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """The maps, (n, 64, h, w), with pooling (n, 64, h / 4, w / 4)."""
+        x = self.conv(x)
+        return self.norm.forward_twice(x) if self.pool is None else self.pool(self.norm(x))
+
+
+class Residual(nn.Module):
+    """A residual block: ReLU(norm(main(x)) + shortcut(x)); the shortcut is a 1 × 1 convolution where shapes change.
+
+    Between blocks the same maps travel twice, one for each way: see `NormReLU.forward_twice`.
+    """
+
+    def __init__(self, main: nn.Module, before: int, after: int, stride: int, *, last: bool) -> None:
         super().__init__()
         same = before == after and stride == 1
         self.main = main
-        self.shortcut = nn.Identity() if same else nn.Sequential(*_conv(before, after, 1, stride))
+        self.norm = NormReLU(after)
+        self.shortcut: nn.Module = nn.Identity()
+        if not same:
+            self.shortcut = nn.Sequential(_conv(before, after, 1, stride), NormReLU(after, relu=False))
+        self.last = last
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The maps after the block, (n, after, h / stride, w / stride)."""
-        return F.relu(self.main(x) + self.shortcut(x))
+    def forward(self, x: Tensor | tuple[Tensor, Tensor]) -> Tensor | tuple[Tensor, Tensor]:
+        """The maps after the block, (n, after, h / stride, w / stride), twice unless it is the last block."""
+        inner, outer = x if isinstance(x, tuple) else (x, x)
+        inner, outer = self.main(inner), self.shortcut(outer)
+        out: Tensor | tuple[Tensor, Tensor] = (self.norm if self.last else self.norm.forward_twice)(inner, outer)
+        return out
 
 
 def _resnet(name: str, input_shape: Shape, depths: tuple[int, ...], stem: str | None, *, bottleneck: bool) -> nn.Module:
@@ -59,37 +89,32 @@ def _resnet(name: str, input_shape: Shape, depths: tuple[int, ...], stem: str | 
     if stem not in ("cifar", "imagenet", None):
         raise bad_argument(f"encoder {name!r}", "stem", "'cifar', 'imagenet' or None", stem)
     stem = stem or ("cifar" if min(input_shape[1:]) <= CIFAR_UP_TO else "imagenet")
-    layers = _stem(input_shape[0], stem)
+    layers: list[nn.Module] = [Stem(input_shape[0], stem)]
     before = WIDTHS[0]
     for stage, (width, depth) in enumerate(zip(WIDTHS, depths, strict=True)):
         for block in range(depth):
             stride = 2 if stage > 0 and block == 0 else 1
             after = 4 * width if bottleneck else width
             main = _bottleneck(before, width, stride) if bottleneck else _basic(before, width, stride)
-            layers.append(Residual(main, before, after, stride))
+            last = stage + 1 == len(WIDTHS) and block + 1 == depth
+            layers.append(Residual(main, before, after, stride, last=last))
             before = after
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()).apply(_kaiming)
 
 
-def _stem(channels: int, stem: str) -> list[nn.Module]:
-    if stem == "cifar":
-        return [*_conv(channels, WIDTHS[0], 3), nn.ReLU()]
-    return [*_conv(channels, WIDTHS[0], 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1)]
-
-
 def _basic(before: int, width: int, stride: int) -> nn.Module:
-    return nn.Sequential(*_conv(before, width, 3, stride), nn.ReLU(), *_conv(width, width, 3))
+    return nn.Sequential(_conv(before, width, 3, stride), NormReLU(width), _conv(width, width, 3))
 
 
 def _bottleneck(before: int, width: int, stride: int) -> nn.Module:
     # The stride is in the 3 × 3 convolution, as in every code base of today; the paper had it in the first 1 × 1.
     first, second = _conv(before, width, 1), _conv(width, width, 3, stride)
-    return nn.Sequential(*first, nn.ReLU(), *second, nn.ReLU(), *_conv(width, 4 * width, 1))
+    return nn.Sequential(first, NormReLU(width), second, NormReLU(width), _conv(width, 4 * width, 1))
 
 
-def _conv(before: int, after: int, size: int, stride: int = 1) -> tuple[nn.Module, ...]:
-    """A convolution that keeps the image's size but for its stride, with batch norm instead of a bias."""
-    return nn.Conv2d(before, after, size, stride, padding=size // 2, bias=False), nn.BatchNorm2d(after)
+def _conv(before: int, after: int, size: int, stride: int = 1) -> nn.Module:
+    """A convolution that keeps the image's size but for its stride; the batch norm behind it has the bias."""
+    return nn.Conv2d(before, after, size, stride, padding=size // 2, bias=False)
 
 
 def _kaiming(layer: nn.Module) -> None:

@@ -1,12 +1,30 @@
 """puPL, algo:puPL: two-means on the embedding, one centre anchored at the labelled positives."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from pucl.errors import check_count
+from pucl.errors import check_count, unknown_name
+from pucl.losses.ranks import gather, rank_and_world, total
 from pucl.pseudo_labels import PseudoLabels
+from pucl.pseudo_labels.assign import BACKENDS, nearer_to_first
 from pucl.registry import register
+
+PIECE = 1 << 19  # numbers of a piece of rows, which stays in the cache between its two uses
+
+
+@dataclass(frozen=True)
+class Found:
+    """Two centres, who is nearer to the first (labelled rows always are), and what they explain of Σ_i ‖z_i‖²."""
+
+    centres: Tensor
+    positive: Tensor
+    explained: float
+    iterations: int
 
 
 @register("pseudo-labellers", reference="algo:puPL")
@@ -16,8 +34,10 @@ def pupl(
     *,
     prior: float | None = None,
     seed: int = 0,
+    n_init: int = 1,
     guard: bool = False,
     max_iter: int = 300,
+    backend: Literal["torch", "faiss"] = "torch",
 ) -> PseudoLabels:
     """Two-means started at the mean of the labelled rows, which stay positive.
 
@@ -25,32 +45,73 @@ def pupl(
         repeat:  ỹ_i = 1[‖z_i − μ_P‖² < ‖z_i − μ_N‖²] for i ∈ U,   μ_P, μ_N ← means of the rows with ỹ = 1, ỹ = 0
 
     where Z_P and Z_U are the L2-normalised embeddings of the labelled and unlabelled rows. It needs each class to be
-    one cluster: on classes of several modes the two means follow the largest gap, whatever the labels say.
+    one cluster: on classes of several modes the two means follow the largest gap, whatever the labels say. Over several
+    processes each holds its own rows, and the centres are those of all.
 
     Args:
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: not used; the algorithm needs none.
-        seed: of the draw of μ_N.
+        seed: of the draws of μ_N.
+        n_init: draws of μ_N, of which the one that ends at the lowest potential is kept. The paper has one.
         guard: apply `orientation_guard` to the centres found. Off by default: the paper has no such step.
         max_iter: most Lloyd iterations.
+        backend: what compares the distances: ``"torch"`` on any device, ``"faiss"`` if it is installed.
     """
     del prior
     check_count("pupl", "max_iter", max_iter)
-    rows = F.normalize(z, dim=1)
-    centres = _seed_centres(rows, labelled, Generator().manual_seed(seed))
-    positive = labelled.clone()
-    for _ in range(max_iter):
-        nearer = _nearer_to_first(rows, centres) | labelled
-        if torch.equal(nearer, positive) or not (~nearer).any():
-            break
-        positive = nearer
-        centres = torch.stack([rows[positive].mean(dim=0), rows[~positive].mean(dim=0)])
+    check_count("pupl", "n_init", n_init)
+    if backend not in BACKENDS:
+        raise unknown_name("backend of pupl", backend, BACKENDS)
+    rows, generator = F.normalize(z, dim=1), Generator().manual_seed(seed)
+    starts = (seed_centres(rows, labelled, generator) for _ in range(n_init))
+    tries = [lloyd(rows, labelled, start, max_iter=max_iter, backend=backend) for start in starts]
+    centres = max(tries, key=lambda found: found.explained).centres  # the rest of Σ ‖z‖² is the potential
     if guard:
         centres = orientation_guard(rows, labelled, centres)
     gap = (rows - centres[1]).pow(2).sum(1) - (rows - centres[0]).pow(2).sum(1)
-    probability = torch.sigmoid(gap / gap.abs().mean().clamp(min=1e-12))
-    return PseudoLabels.from_probability(probability, labelled)
+    probability = torch.sigmoid(gap / _mean_over_all(gap.abs()).clamp(min=1e-12))
+    share = _mean_over_all((probability[~labelled] > 0.5).to(rows.dtype))
+    return PseudoLabels.from_probability(probability, labelled, prior=float(share))
+
+
+def seed_centres(rows: Tensor, labelled: Tensor, generator: Generator) -> Tensor:
+    """μ_P, the mean of P, and μ_N, drawn from U with D² weights, (2, k); the generator must be the same everywhere."""
+    members = labelled.to(rows.dtype)
+    sums = total(torch.cat([members @ rows, members.sum()[None]]))
+    positive = sums[:-1] / sums[-1]
+    weight = (rows - positive).pow(2).sum(dim=1).masked_fill(labelled, 0).to(torch.float64)
+    # Inverse of the distribution function: any number of rows, the same draw on any number of processes.
+    ends = weight.cumsum(0)
+    rank, world = rank_and_world()
+    shares = gather(ends[-1:])
+    below = shares.cumsum(0) - shares
+    goal = torch.rand((), generator=generator, dtype=torch.float64).to(rows.device) * shares.sum()
+    owner = min(int(torch.searchsorted(below, goal, right=True)) - 1, world - 1)
+    pick = min(int(torch.searchsorted(ends, goal - below[rank], right=True)), len(rows) - 1)
+    chosen = rows[pick] if rank == owner else torch.zeros_like(rows[0])
+    return torch.stack([positive, total(chosen)])
+
+
+def lloyd(rows: Tensor, labelled: Tensor, centres: Tensor, *, max_iter: int = 300, backend: str = "torch") -> Found:
+    """Iterate from `centres` until no row changes sides; a side is never left empty.
+
+    The potential of what is found is Σ_i ‖z_i − μ(i)‖² = Σ_i ‖z_i‖² − Σ_c (2 μ_c · Σ_{i ∈ c} z_i − n_c ‖μ_c‖²), where
+    μ(i) is the centre on row i's side; the last sum is what the centres explain.
+    """
+    positive, iteration = labelled, 0
+    everything = total(rows.sum(dim=0, dtype=torch.float64))
+    for iteration in range(1, max_iter + 1):
+        nearer, near, counts = _assign(rows, labelled, centres, backend)
+        sums = torch.stack([near, everything - near])
+        changed = total((nearer != positive).sum()[None])
+        positive = nearer
+        if (int(changed) == 0 and iteration > 1) or float(counts.min()) == 0:
+            break
+        centres = (sums / counts[:, None]).to(rows.dtype)
+    wide = centres.to(torch.float64)
+    explained = 2 * (wide * sums).sum() - counts @ wide.pow(2).sum(dim=1)
+    return Found(centres, positive, float(explained), iteration)
 
 
 def orientation_guard(rows: Tensor, labelled: Tensor, centres: Tensor) -> Tensor:
@@ -64,21 +125,36 @@ def orientation_guard(rows: Tensor, labelled: Tensor, centres: Tensor) -> Tensor
         labelled: s, (n,) bool.
         centres: μ_P and μ_N, (2, k).
     """
-    upright = _nearer_to_first(rows[labelled], centres).float().mean() >= 0.5
+    upright = _mean_over_all(nearer_to_first(rows[labelled], centres).to(rows.dtype)) >= 0.5
     return centres if upright else centres.flip(0)
 
 
-def _seed_centres(rows: Tensor, labelled: Tensor, generator: Generator) -> Tensor:
-    """μ_P, the mean of P, and μ_N, drawn from U with D² weights."""
-    positive = rows[labelled].mean(dim=0)
-    unlabelled = rows[~labelled]
-    distance = (unlabelled - positive).pow(2).sum(dim=1)
-    pick = torch.multinomial(distance.cpu().clamp(min=1e-30), 1, generator=generator)
-    return torch.stack([positive, unlabelled[int(pick)]])
+def _assign(rows: Tensor, labelled: Tensor, centres: Tensor, backend: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Who is nearer to the first centre, the sum (k,) of those rows, and the numbers (2,) of both sides, over all.
+
+    One pass over memory: a piece of rows is still in the cache when it is summed. Threads take the pieces in turn,
+    since a product of a matrix and a vector uses one; the sum does not depend on how many there are.
+    """
+    nearer = torch.empty_like(labelled)
+
+    def piece(first: int) -> Tensor:
+        here = slice(first, first + size)
+        near = nearer_to_first(rows[here], centres, backend) | labelled[here]
+        nearer[here] = near
+        return near.to(rows.dtype) @ rows[here]
+
+    size = max(1, PIECE // rows.shape[1]) if rows.device.type == "cpu" else len(rows)
+    firsts = range(0, len(rows), size)
+    if len(firsts) > 1 and torch.get_num_threads() > 1:
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            parts = list(pool.map(piece, firsts))
+    else:
+        parts = [piece(first) for first in firsts]
+    near, n_near = torch.stack(parts).sum(dim=0, dtype=torch.float64), nearer.sum()
+    both = total(torch.cat([near, torch.stack([n_near, len(rows) - n_near]).to(torch.float64)]))
+    return nearer, both[:-2], both[-2:]
 
 
-def _nearer_to_first(rows: Tensor, centres: Tensor) -> Tensor:
-    """Whether each row is strictly nearer to the first centre, (n,) bool."""
-    # ‖z − a‖² < ‖z − b‖²  ⇔  2 z·(b − a) < ‖b‖² − ‖a‖²
-    first, second = centres
-    return torch.lt(2 * rows @ (second - first), second.pow(2).sum() - first.pow(2).sum())
+def _mean_over_all(values: Tensor) -> Tensor:
+    both = total(torch.stack([values.sum(), values.new_tensor(float(len(values)))]))
+    return both[0] / both[1].clamp(min=1)

@@ -34,7 +34,8 @@ class TrainConfig:
         precision: ``"bfloat16"`` (autocast) or ``"float32"``; ``"auto"`` is bfloat16 on a GPU, float32 on a CPU.
         deterministic: only deterministic cuDNN algorithms, as in the paper.
         seed: of the weights, the batches and the views.
-        compile: compile network and view with `torch.compile`; None where it pays (a long run on a GPU).
+        compile: compile network and view with `torch.compile`: some twenty seconds at the start. The package's own
+            encoders have fused kernels and gain nothing; one's own network on a GPU may.
         capture: replay the whole step as a CUDA graph; None where it is safe (the package's own views and encoders).
         resident: keep all rows on the device; None where they fit, otherwise they are streamed.
     """
@@ -54,7 +55,7 @@ class TrainConfig:
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     deterministic: bool = False
     seed: int = 0
-    compile: bool | None = None
+    compile: bool = False
     capture: bool | None = None
     resident: bool | None = None
 

@@ -23,8 +23,6 @@ from pucl.training.update import Captured, Result, Update
 from pucl.views import View
 from pucl.views.draws import rows_generator
 
-LONG = 1000  # steps from which compiling pays
-
 
 class Run:
     """A run of training, taken step by step, so that several can share a device.
@@ -40,7 +38,7 @@ class Run:
         watch: who hears of it, and where it is kept.
         rowwise: the view treats every row alone and draws its numbers through `pucl.views.draws`, so that each of
             several processes needs its own rows only.
-        trusted: network and view are the package's own: compiled and captured where that pays.
+        trusted: network and view are the package's own: the step is captured where it can be.
     """
 
     def __init__(
@@ -148,14 +146,13 @@ class Run:
         raise advice(asked, fits)
 
     def _update(self) -> Callable[[Tensor, Tensor], Result]:
-        """The step, compiled and captured as configured; by default where that is safe and pays."""
-        alone, gpu = rank_and_world()[1] == 1, self.device.type == "cuda"
-        choose = gpu and alone and self.trusted
+        """The step, compiled and captured as configured; captured by default where that is safe."""
+        safe = self.device.type == "cuda" and rank_and_world()[1] == 1 and self.trusted
         update = self._plain_update()
-        if self.config.compile or (self.config.compile is None and choose and self.total - self.at >= LONG):
+        if self.config.compile:
             update.network = torch.compile(update.network, dynamic=False)  # type: ignore[assignment]
             update.view = torch.compile(update.view, dynamic=False)
-        return Captured(update) if self.config.capture or (self.config.capture is None and choose) else update
+        return Captured(update) if self.config.capture or (self.config.capture is None and safe) else update
 
     def _plain_update(self) -> Update:
         low = self.config.precision == "bfloat16" or (self.config.precision == "auto" and self.device.type == "cuda")

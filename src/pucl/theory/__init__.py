@@ -1,0 +1,1 @@
+"""The theorems of the paper, checked by numbers."""
