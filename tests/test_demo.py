@@ -13,7 +13,7 @@ from pucl.console import images_as_text, scores_table
 @pytest.fixture(scope="module")
 def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Demo]:
     folder = tmp_path_factory.mktemp("demo")
-    return {seed: run_demo(seed=seed, out=folder / str(seed), on_step=lambda *_: None) for seed in range(5)}
+    return {seed: run_demo(seed=seed, out=folder / str(seed), on_step=lambda *_: None) for seed in range(3)}
 
 
 def mean_accuracy(demos: dict[int, Demo], name: str) -> float:

@@ -11,7 +11,7 @@ from pucl.errors import InputError
 from pucl.logistic import CrossFit, balanced_weights, fit_logistic
 from pucl.priors.bbe import bbe
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
-from pucl.pseudo_labels.pupl import lloyd, orientation_guard, seed_centres
+from pucl.pseudo_labels.pupl import orientation_guard, seed_centres
 
 
 def modes(n: int = 1500, *, k: int = 6, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

@@ -26,7 +26,7 @@ DATA = load("digits")
 SAMPLE = make_pu(DATA.y_train, 100)
 X, S = DATA.x_train[SAMPLE.rows], SAMPLE.s
 CONFIG = TrainConfig(epochs=5, batch_size=256, learning_rate=4.0)
-KILLS = int(os.environ.get("PUCL_TEST_KILLS", "3"))  # random moments at which a process is killed
+KILLS = int(os.environ.get("PUCL_TEST_KILLS", "2"))  # random moments at which a process is killed
 COMMAND = (
     *(sys.executable, "-m", "pucl", "pretrain", "digits", "--labelled", "100", "--epochs", "12", "--device", "cpu"),
     *("--batch-size", "256", "--learning-rate", "4", "--checkpoint-every", "1"),

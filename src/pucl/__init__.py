@@ -14,66 +14,90 @@ if TYPE_CHECKING:
     from pucl.encoders.saved import load_encoder, save_encoder
     from pucl.errors import InputError
     from pucl.heads import fit_head
+    from pucl.heads.calibration import Calibrated
+    from pucl.heads.finetune import fine_tune
     from pucl.labels import check_labels
     from pucl.losses import contrastive_loss
     from pucl.metrics import evaluate
     from pucl.priors import PriorEstimate
+    from pucl.priors.estimate import estimate_prior
     from pucl.pseudo_labels import PseudoLabels, pseudo_label
+    from pucl.selection import PUScores, Selection, diagnose, hold_out, pu_scores, select, threshold_curve
     from pucl.training import Checkpoints, Pretrained, TrainConfig, pretrain
 
 # Where each public name lives. It is imported on first use: `import pucl` alone loads neither torch nor scikit-learn.
 _HOME = (
+    ("Calibrated", "pucl.heads.calibration"),
     ("Checkpoints", "pucl.training"),
     ("Dataset", "pucl.data"),
     ("InputError", "pucl.errors"),
     ("OwnData", "pucl.data.own"),
     ("PUData", "pucl.data.observe"),
     ("PUSample", "pucl.data.pu_split"),
+    ("PUScores", "pucl.selection"),
     ("Pretrained", "pucl.training"),
     ("PriorEstimate", "pucl.priors"),
     ("PseudoLabels", "pucl.pseudo_labels"),
+    ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
     ("check_labels", "pucl.labels"),
     ("contrastive_loss", "pucl.losses"),
+    ("diagnose", "pucl.selection"),
     ("embed", "pucl.embeddings"),
+    ("estimate_prior", "pucl.priors.estimate"),
     ("evaluate", "pucl.metrics"),
+    ("fine_tune", "pucl.heads.finetune"),
     ("fit_head", "pucl.heads"),
+    ("hold_out", "pucl.selection"),
     ("load", "pucl.data"),
     ("load_encoder", "pucl.encoders.saved"),
     ("make_pu", "pucl.data.pu_split"),
     ("observe", "pucl.data.observe"),
     ("pretrain", "pucl.training"),
     ("pseudo_label", "pucl.pseudo_labels"),
+    ("pu_scores", "pucl.selection"),
     ("read", "pucl.data.own"),
     ("save_encoder", "pucl.encoders.saved"),
+    ("select", "pucl.selection"),
+    ("threshold_curve", "pucl.selection"),
 )
 
 __all__ = [
+    "Calibrated",
     "Checkpoints",
     "Dataset",
     "InputError",
     "OwnData",
     "PUData",
     "PUSample",
+    "PUScores",
     "Pretrained",
     "PriorEstimate",
     "PseudoLabels",
+    "Selection",
     "TableTransform",
     "TrainConfig",
     "check_labels",
     "contrastive_loss",
+    "diagnose",
     "embed",
+    "estimate_prior",
     "evaluate",
+    "fine_tune",
     "fit_head",
+    "hold_out",
     "load",
     "load_encoder",
     "make_pu",
     "observe",
     "pretrain",
     "pseudo_label",
+    "pu_scores",
     "read",
     "save_encoder",
+    "select",
+    "threshold_curve",
 ]
 
 

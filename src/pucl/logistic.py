@@ -62,16 +62,18 @@ class CrossFit:
     """Out-of-fold scores: a row's score always comes from a model that never saw the row's fold.
 
     Folds are drawn once, P and U apart, so each holds its share of both; a second fit starts from the first's models.
+    Of more than `most` rows outside the target a random part is fitted to; all are scored.
     """
 
-    def __init__(self, z: Tensor, target: Tensor, *, folds: int, seed: int, l2: float) -> None:
+    def __init__(self, z: Tensor, target: Tensor, *, folds: int, seed: int, l2: float, most: int | None = None) -> None:
         self.z, self.target, self.folds, self.l2 = z, target, folds, l2
         self.fold = _stratified_folds(target.cpu(), folds, seed).to(z.device)
         self.models: list[nn.Linear | None] = [None] * folds
+        self.fitted = target | _some(~target, most, seed) if most else torch.ones_like(target)
 
     def scores(self, use: Tensor | None = None) -> Tensor:
         """Logits of every row (n,), from balanced fits to the rows marked in `use` (all of them when not given)."""
-        rows = torch.ones_like(self.fold, dtype=torch.bool) if use is None else use
+        rows = self.fitted if use is None else self.fitted & use
         scores = torch.empty(len(self.z), dtype=self.z.dtype, device=self.z.device)
         for k in range(self.folds):
             train, held = rows & (self.fold != k), self.fold == k
@@ -98,8 +100,17 @@ def _stratified_folds(target: Tensor, folds: int, seed: int) -> Tensor:
     return fold
 
 
+def _some(members: Tensor, most: int, seed: int) -> Tensor:
+    """At most `most` random rows of those marked, (n,) bool."""
+    rows = members.cpu().nonzero().flatten()
+    chosen = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:most]]
+    return torch.zeros_like(members, device="cpu").index_fill_(0, chosen, True).to(members.device)
+
+
 def _layer(beta: Tensor) -> nn.Linear:
-    layer = nn.Linear(len(beta) - 1, 1).to(beta.device, beta.dtype).requires_grad_(False)
+    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]  # draws no numbers
+        nn.Linear, len(beta) - 1, 1, device=beta.device, dtype=beta.dtype
+    ).requires_grad_(False)
     layer.weight.copy_(beta[None, :-1])
     layer.bias.copy_(beta[-1:])
     return layer

@@ -21,6 +21,7 @@ from pucl.errors import Described, bad_argument, unknown_name
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "losses": "pucl.losses",
+        "risks": "pucl.risks",
         "encoders": "pucl.encoders",
         "datasets": "pucl.data",
         "views": "pucl.views",
@@ -31,6 +32,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
     }
 )
 INPUTS = ("image", "table", "vector")
+SCORES = ("score", "probability")  # what some prior estimators take: any number that ranks, or one within [0, 1]
 
 _entries: dict[str, dict[str, "Entry"]] = {family: {} for family in FAMILIES}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,8 +74,8 @@ def register(
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
-    if not set(inputs) <= set(INPUTS):
-        raise bad_argument(f"register({family!r})", "inputs", f"a tuple of {INPUTS}", inputs)
+    if not set(inputs) <= {*INPUTS, *SCORES}:
+        raise bad_argument(f"register({family!r})", "inputs", f"a tuple of {INPUTS + SCORES}", inputs)
 
     def add(function: F) -> F:
         key = name or function.__name__

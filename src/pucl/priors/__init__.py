@@ -1,4 +1,4 @@
-"""Class priors: π, the share of positives inside the unlabelled set, from scores of labelled and unlabelled rows."""
+"""Class priors: π, the share of positives inside the unlabelled set, from scores or points of P and of U."""
 
 from dataclasses import dataclass
 
@@ -11,3 +11,8 @@ class PriorEstimate:
     low: float
     high: float
     method: str
+
+    @classmethod
+    def point(cls, value: float, method: str) -> "PriorEstimate":
+        """A value within [0, 1] without an interval of its own: it may be anything (`estimate_prior` resamples one)."""
+        return cls(min(max(float(value), 0.0), 1.0), 0.0, 1.0, method)

@@ -1,53 +1,62 @@
 """Best bin estimation: the cleanest upper bin of a P-against-U score tells how much of U is positive."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pucl.errors import unknown_name
+from pucl.errors import check_positive, check_share, unknown_name
 from pucl.priors import PriorEstimate
+from pucl.priors.samples import check_scores
 from pucl.registry import register
 
 CUTS = ("positive", "unlabelled")
 
 
-@register("priors", reference="Garg et al. 2021, algorithm 1")
+@register("priors", reference="Garg et al. 2021, algorithm 1", inputs=("score",))
 def bbe(
-    positive: NDArray[np.floating],
-    unlabelled: NDArray[np.floating],
+    positive: Any,
+    unlabelled: Any,
     *,
     delta: float = 0.1,
     slack: float = 0.01,
     cuts: Literal["positive", "unlabelled"] = "positive",
+    confidence: float = 0.9,
 ) -> PriorEstimate:
     """The ratio of tail masses at the threshold with the lowest upper confidence bound.
 
         q_P(c) = |{i ∈ P : f_i ≥ c}| / n_P,   q_U(c) likewise
-        π̂ = q_U(ĉ) / q_P(ĉ),   ĉ = argmin_c  q_U(c)/q_P(c) + (1 + slack)/q_P(c) · w
-        w = √(log(4/δ) / 2n_U) + √(log(4/δ) / 2n_P)
+        π̂ = q_U(ĉ) / q_P(ĉ),   ĉ = argmin_c  q_U(c)/q_P(c) + (1 + slack)/q_P(c) · w(δ)
+        w(δ) = √(log(4/δ) / 2n_U) + √(log(4/δ) / 2n_P)
 
     where f is any score that ranks positives above negatives, taken on rows that did not train it. The interval is
-    π̂ ± w / q_P(ĉ), clipped to [0, 1].
+    π̂ ± w(1 − confidence) / q_P(ĉ), clipped to [0, 1].
 
     Args:
         positive: scores of labelled positives (n_P,).
         unlabelled: scores of unlabelled rows (n_U,).
-        delta: δ, one minus the confidence.
+        delta: δ, of the bound that chooses the bin.
         slack: the margin added to the width when choosing the bin.
         cuts: where c is tried. Between two scores of P only q_U changes, so the minimum over all c lies at a score of
             P; ``"unlabelled"`` tries the scores of U instead, as the published algorithm counts.
+        confidence: of the interval.
     """
     if cuts not in CUTS:
         raise unknown_name("cuts of bbe", cuts, CUTS)
-    p, u = np.sort(positive), np.sort(unlabelled)
+    check_share("bbe", "delta", delta)
+    check_share("bbe", "confidence", confidence)
+    check_positive("bbe", "slack", slack)
+    p, u = (np.sort(scores) for scores in check_scores("bbe", positive, unlabelled))
     at = p if cuts == "positive" else u[u <= p[-1]]
     if len(at) == 0:  # all of U above all of P: nothing of U can be told from P
         at = p
     q_p = 1 - np.searchsorted(p, at, side="left") / len(p)
     q_u = 1 - np.searchsorted(u, at, side="left") / len(u)
-    width = np.sqrt(np.log(4 / delta) / (2 * len(u))) + np.sqrt(np.log(4 / delta) / (2 * len(p)))
-    best = int(np.argmin((q_u + (1 + slack) * width) / q_p))
-    value, reach = q_u[best] / q_p[best], width / q_p[best]
+    best = int(np.argmin((q_u + (1 + slack) * _width(delta, len(p), len(u))) / q_p))
+    value, reach = q_u[best] / q_p[best], _width(1 - confidence, len(p), len(u)) / q_p[best]
     low, high = np.clip([value - reach, value + reach], 0, 1)
     return PriorEstimate(float(min(value, 1.0)), float(low), float(high), "bbe")
+
+
+def _width(delta: float, n_p: int, n_u: int) -> float:
+    """How far empirical tails of P and of U can be off everywhere at once (Dvoretzky, Kiefer and Wolfowitz)."""
+    return float(np.sqrt(np.log(4 / delta) / (2 * n_u)) + np.sqrt(np.log(4 / delta) / (2 * n_p)))

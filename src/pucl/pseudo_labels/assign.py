@@ -18,7 +18,7 @@ def nearer_to_first(rows: Tensor, centres: Tensor, backend: str = "torch") -> Te
     if backend == "faiss":
         return _by_faiss(rows, centres)
     first, second = centres
-    return torch.mv(rows, second - first) < (second.pow(2).sum() - first.pow(2).sum()) / 2
+    return torch.lt(torch.mv(rows, second - first), (second.pow(2).sum() - first.pow(2).sum()) / 2)
 
 
 def _by_faiss(rows: Tensor, centres: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ def cvir(
     rounds: int = 10,
     folds: int = 5,
     l2: float = 0.1,
+    most: int = 20_000,
 ) -> PseudoLabels:
     """Conditional value ignoring risk with a linear score; needs no prior and no single-cluster classes.
 
@@ -37,17 +38,19 @@ def cvir(
         rounds: how often likely positives are dropped and the score refitted.
         folds: how many folds the scores are made with; fewer when P or U is smaller.
         l2: ridge of the logistic regressions, on L2-normalised embeddings scaled to unit mean square per feature.
+        most: how many unlabelled rows the regressions are fitted to; all are scored.
     """
     check_count("cvir", "rounds", rounds)
     check_count("cvir", "folds", folds, low=2)
     check_positive("cvir", "l2", l2)
+    check_count("cvir", "most", most, low=2)
     unlabelled = ~labelled
     smaller = min(int(labelled.sum()), int(unlabelled.sum()))
     if smaller < 2:
         counts = Described(f"{int(labelled.sum())} labelled and {int(unlabelled.sum())} unlabelled")
         raise bad_argument("cvir", "s", "labels with at least two rows of each kind, to hold one out", counts)
     rows = F.normalize(z, dim=1) * z.shape[1] ** 0.5
-    fit = CrossFit(rows, labelled, folds=min(folds, smaller), seed=seed, l2=l2)
+    fit = CrossFit(rows, labelled, folds=min(folds, smaller), seed=seed, l2=l2, most=most)
     score = fit.scores()
     for _ in range(rounds):
         share = _prior(score, labelled) if prior is None else prior

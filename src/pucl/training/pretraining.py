@@ -139,7 +139,7 @@ def prepare(
         raise bad_argument(OWNER, "x", "at least 4 rows", Described(f"{len(rows)}"))
     config = config or TrainConfig(batch_size=min(len(rows), TrainConfig.batch_size))
     shape = tuple(rows.shape[1:])
-    encoder, view = encoder or ("small_cnn" if rows.ndim == 4 else "mlp"), view or _default_view(shape)
+    encoder, view = encoder or ("small_cnn" if rows.ndim == 4 else "mlp"), view or default_view(shape)
     loss = make_objective(objective, temperature=temperature, prior=prior)
     network = make_encoder(encoder, shape, seed=config.seed)
     head = _head(network, shape, config)
@@ -169,7 +169,8 @@ def prepare(
     return Pretraining(run, model, hidden)
 
 
-def _default_view(shape: tuple[int, ...]) -> str:
+def default_view(shape: tuple[int, ...]) -> str:
+    """The view for rows of this shape: of tables, of tiny images, of images."""
     if len(shape) == 1:
         return "feature_noise"
     # A crop of a tiny image, such as an 8 × 8 digit, leaves nothing to recognise.

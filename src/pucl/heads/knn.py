@@ -1,0 +1,96 @@
+"""k nearest neighbours in cosine similarity, as a head with a prior-corrected logit."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
+from pucl.pseudo_labels import PseudoLabels
+from pucl.registry import register
+
+OWNER = "head 'knn'"
+PIECE = 1 << 24  # similarities held at a time
+
+
+class NearestNeighbours(nn.Module):
+    """The reference rows with their votes; see `knn` for what it computes.
+
+    Attributes:
+        rows: reference embeddings (n, k), L2-normalised.
+        labels: their pseudo-labels (n,), as 0 and 1.
+        weight: their reliability (n,).
+        share: c, the share of positive votes in the whole reference.
+        prior: π.
+    """
+
+    rows: Tensor
+    labels: Tensor
+    weight: Tensor
+    share: Tensor
+    prior: Tensor
+
+    def __init__(self, z: Tensor, pseudo: PseudoLabels, *, k: int, temperature: float, prior: float) -> None:
+        super().__init__()
+        self.k, self.temperature = min(k, len(z)), temperature
+        labels, weight = pseudo.labels.to(z), pseudo.reliability.to(z)
+        self.register_buffer("rows", F.normalize(z, dim=1))
+        self.register_buffer("labels", labels)
+        self.register_buffer("weight", weight)
+        self.register_buffer("share", (labels @ weight) / weight.sum())
+        self.register_buffer("prior", torch.tensor(prior, dtype=z.dtype, device=z.device))
+
+    @torch.no_grad()
+    def forward(self, z: Tensor) -> Tensor:
+        """Logits (n,) of embeddings (n, k), a batch of rows at a time."""
+        pieces = torch.split(F.normalize(z, dim=1), max(1, PIECE // len(self.rows)))
+        votes = torch.cat([self._positive_votes(piece) for piece in pieces])
+        smooth = (self.k * votes + self.share) / (self.k + 1)
+        return torch.logit(smooth) - torch.logit(self.share) + torch.logit(self.prior)
+
+    def _positive_votes(self, z: Tensor) -> Tensor:
+        """v, the weighted share of positives among the nearest rows, (n,)."""
+        near, who = (z @ self.rows.T).topk(self.k, dim=1)
+        vote = ((near - near[:, :1]) / self.temperature).exp() * self.weight[who]
+        total = vote.sum(dim=1)
+        # Where no neighbour has a say, the whole reference has.
+        return torch.where(total > 0, (vote * self.labels[who]).sum(dim=1) / total.clamp(min=1e-30), self.share)
+
+
+@register("heads", reference="Wu et al. 2018 (weighted kNN); remark:kNN")
+def knn(
+    z: Tensor,
+    labelled: Tensor,
+    pseudo: PseudoLabels,
+    *,
+    k: int = 200,
+    temperature: float = 0.1,
+    prior: float | None = None,
+) -> NearestNeighbours:
+    """The k nearest rows vote with their pseudo-labels, the closer and the more reliable the louder.
+
+        v(z) = Σ_j ỹ_j w_j / Σ_j w_j,    w_j = r_j exp(z · z_j / τ)
+
+        f(z) = logit((k v + c) / (k + 1)) − logit(c) + logit(π)
+
+    where j runs over the k rows of largest cosine similarity, ỹ is the pseudo-label and r its reliability. c is the
+    share Σ r ỹ / Σ r of positive votes in the whole reference: the labelled rows are extra positives and reliability
+    differs between the classes, so c is not π and is taken out for it. One vote of the whole reference keeps logits
+    finite where all neighbours agree.
+
+    Args:
+        z: embeddings (n, k).
+        labelled: s, (n,) bool.
+        pseudo: pseudo-labels.
+        k: how many neighbours; all rows when there are fewer.
+        temperature: τ.
+        prior: π, that of the pseudo-labels when not given.
+    """
+    del labelled
+    check_count(OWNER, "k", k)
+    check_positive(OWNER, "temperature", temperature)
+    share = check_share(OWNER, "prior", pseudo.prior if prior is None else prior)
+    says = pseudo.reliability > 0
+    if not (pseudo.labels & says).any() or not (~pseudo.labels & says).any():
+        got = Described("no such row of one class")
+        raise bad_argument(OWNER, "pseudo", "labels with rows of both classes whose reliability is above 0", got)
+    return NearestNeighbours(z, pseudo, k=k, temperature=temperature, prior=share)

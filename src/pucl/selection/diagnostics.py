@@ -1,0 +1,242 @@
+"""What an embedding and its labels look like before any classifier: clusters, agreement, and how P was labelled."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from pucl.encoders.inputs import Standardise, check_finite
+from pucl.errors import Described, bad_argument, check_count
+from pucl.labels import check_labels
+from pucl.logistic import CrossFit, fit_logistic
+from pucl.pseudo_labels import PseudoLabels
+from pucl.pseudo_labels.kmeans import kmeans
+from pucl.selection.ranks import auc, null_error, spearman, weighted_auc
+
+OWNER = "pucl.diagnose"
+MOST_CLUSTERS = 100
+PER_CLUSTER = 10  # labelled rows per cluster, on average, below which clusters are made fewer
+MOST_ROWS = 20_000  # of U in the test of how P was labelled; more say nothing new
+SIGNIFICANT = 3.0  # standard errors
+EFFECT = 0.08  # AUC above chance that is worth a warning
+SAME_ROWS = 0.3  # Cohen's kappa from which pseudo-labels and clusters are taken to speak of the same rows
+GATHERED = 0.8  # share of held-out positives in rich clusters below which these mix the classes too much
+FOLDS = 5
+RIDGE = 0.1
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Figures of `diagnose`, and one line of text for each finding.
+
+    Attributes:
+        n_clusters: K of the K-means.
+        ratio_auc: chance that a held-out labelled positive lies in a richer cluster than an unlabelled row.
+        ratio_spearman: rank correlation of the cluster ratio with being a held-out labelled positive.
+        rich_positive: share of the held-out positives in rich clusters (r ≥ 1).
+        rich_unlabelled: share of U in them; divided by `rich_positive`, a bound on π from above under SCAR.
+        agreement: share of U on which the two labellers agree; None without two.
+        kappa: Cohen's kappa of the two on U; None without two.
+        bias_auc: how well P can be told from the likely positives of U, out of fold; 0.5 is not at all.
+        bias_error: its standard error when they cannot be told apart.
+        biased: whether P looks unlike a random sample of the positives (a SAR warning).
+        messages: the findings in words.
+    """
+
+    n_clusters: int
+    ratio_auc: float
+    ratio_spearman: float
+    rich_positive: float
+    rich_unlabelled: float
+    agreement: float | None
+    kappa: float | None
+    bias_auc: float
+    bias_error: float
+    biased: bool
+    messages: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.messages)
+
+
+def diagnose(
+    z: Any, s: Any, *, pseudo: PseudoLabels | None = None, other: PseudoLabels | None = None, seed: int = 0
+) -> Diagnostics:
+    """Look at an embedding through its labelled positives, without negatives.
+
+        r_c = (|A ∩ c| / |A|) / ((|U ∩ c| + 1) / (n_U + K))
+
+    where A and B are random halves of P, c the clusters of a K-means on all rows and r_c a cluster's ratio: above 1 it
+    is richer in positives than U is. B was not used for r, so it tells whether the clusters gather positives.
+
+    Whether P is a random sample of the positives (SCAR) is tested by telling P from the likely positives of U: those
+    `pseudo` labels positive, weighted by their probability, or, without `pseudo`, B from U within the rich clusters
+    (r ≥ 1). The out-of-fold AUC of a logistic regression is 1/2 under SCAR if the likely positives are positives, and
+    at most ε/2 more if a share ε of them is not. A warning needs
+
+        AUC − 1/2 − ε/2 > max(EFFECT, SIGNIFICANT · se₀)
+
+    where ε is the doubt of the labeller itself, the mean of 1 − probability over what it labels positive (0 without
+    `pseudo`). Nothing is said where the clusters do not confirm the likely positives: kappa of `pseudo` with being in a
+    rich cluster below SAME_ROWS, or, without it, rich clusters with less than GATHERED of B. Silence proves nothing: a
+    labeller that learnt from a biased P finds rows like P. Pseudo-labels made with a known π, or in another way than
+    from P, show more.
+
+    Args:
+        z: embeddings (n, d), finite.
+        s: PU labels (n,), at least four of each kind.
+        pseudo: what a labeller says of the rows.
+        other: what another labeller says of them, to compare with `pseudo`.
+        seed: of the halves, the clusters and the folds.
+    """
+    rows, labelled = _check(z, s)
+    check_count(OWNER, "seed", seed, low=0)
+    for argument, said in (("pseudo", pseudo), ("other", other)):
+        if said is not None and len(said.labels) != len(rows):
+            got = Described(f"pseudo-labels of {len(said.labels)} rows")
+            raise bad_argument(OWNER, argument, f"for the {len(rows)} rows of z", got)
+    if other is not None and pseudo is None:
+        raise bad_argument(OWNER, "other", "given together with pseudo", Described("other alone"))
+    generator = Generator().manual_seed(seed)
+    half = _second_half(labelled, generator)
+    k = max(2, min(MOST_CLUSTERS, int(labelled.sum()) // PER_CLUSTER))
+    ratio = _cluster_ratio(rows, labelled, half, k, generator)
+    held, free = _numpy(ratio[half]), _numpy(ratio[~labelled])
+    value, _ = auc(held, free)
+    correlation = spearman(np.concatenate([held, free]), np.repeat([1.0, 0.0], [len(held), len(free)]))
+    rich_p, rich_u = float((held >= 1).mean()), float((free >= 1).mean())
+    agreement, kappa = (None, None) if pseudo is None or other is None else _agreement(pseudo, other, labelled)
+
+    bias_auc, error, doubt, conclusive = _bias(rows, labelled, half, ratio >= 1, pseudo, seed)
+    biased = conclusive and bias_auc - 0.5 - doubt / 2 > max(EFFECT, SIGNIFICANT * error)
+    messages = [_about_ratio(value, null_error(len(held), len(free))), _about_rich(rich_p, rich_u)]
+    if agreement is not None and kappa is not None:
+        messages.append(f"The two labellers agree on {agreement:.0%} of U (kappa {kappa:.2f}).")
+    messages.append(_about_bias(bias_auc, doubt, biased=biased, conclusive=conclusive))
+    found = (value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased)
+    return Diagnostics(k, *found, tuple(messages))
+
+
+def _check(z: Any, s: Any) -> tuple[Tensor, Tensor]:
+    rows = torch.as_tensor(z)
+    if rows.ndim != 2 or not rows.is_floating_point():
+        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
+        raise bad_argument(OWNER, "z", "a floating-point matrix (n, d)", got)
+    check_finite(OWNER, "z", rows)
+    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER)).to(rows.device)
+    counts = int(labelled.sum()), int((~labelled).sum())
+    if min(counts) < 4:
+        got = Described(f"{counts[0]} labelled and {counts[1]} unlabelled")
+        raise bad_argument(OWNER, "s", "labels with at least four rows of each kind", got)
+    return rows.to(torch.float32), labelled
+
+
+def _second_half(labelled: Tensor, generator: Generator) -> Tensor:
+    """B, a random half of P, (n,) bool."""
+    members = labelled.nonzero().flatten().cpu()
+    half = torch.zeros(len(labelled), dtype=torch.bool)
+    half[members[torch.randperm(len(members), generator=generator)[: len(members) // 2]]] = True
+    return half.to(labelled.device)
+
+
+def _cluster_ratio(rows: Tensor, labelled: Tensor, half: Tensor, k: int, generator: Generator) -> Tensor:
+    """The ratio r of the cluster of every row, (n,)."""
+    cluster = kmeans(rows, k, generator=generator).labels
+    first, unlabelled = labelled & ~half, ~labelled
+    of_p = torch.bincount(cluster[first], minlength=k) / first.sum()
+    of_u = (torch.bincount(cluster[unlabelled], minlength=k) + 1) / (unlabelled.sum() + k)
+    return (of_p / of_u)[cluster]
+
+
+def _agreement(pseudo: PseudoLabels, other: PseudoLabels, labelled: Tensor) -> tuple[float, float]:
+    unlabelled = ~labelled.cpu()
+    return _kappa(pseudo.labels.cpu()[unlabelled], other.labels.cpu()[unlabelled])
+
+
+def _kappa(a: Tensor, b: Tensor) -> tuple[float, float]:
+    """The share of equal labels p_o and Cohen's kappa.
+
+    κ = (p_o − p_e) / (1 − p_e), where p_e = p_a p_b + (1 − p_a)(1 − p_b) is what chance gives; 1 when p_e is.
+    """
+    same, p_a, p_b = (float(x.double().mean()) for x in (a == b, a, b))
+    chance = p_a * p_b + (1 - p_a) * (1 - p_b)
+    return same, (same - chance) / (1 - chance) if chance < 1 else 1.0
+
+
+def _bias(
+    rows: Tensor, labelled: Tensor, half: Tensor, rich: Tensor, pseudo: PseudoLabels | None, seed: int
+) -> tuple[float, float, float, bool]:
+    """AUC of P against the likely positives of U, its error under SCAR, the labeller's doubt, and whether it counts."""
+    unlabelled = ~labelled
+    if pseudo is None:
+        positive, weight, doubt = half & rich, (rich & unlabelled).double(), 0.0
+        conclusive = float(rich[half].double().mean()) >= GATHERED
+    else:
+        found = pseudo.labels.to(rows.device) & unlabelled
+        positive, weight = labelled, pseudo.probability.to(rows.device, torch.float64) * found
+        doubt = 1 - float(weight.square().sum() / weight.sum().clamp(min=1e-12)) if found.any() else 1.0
+        conclusive = _kappa(found[unlabelled], rich[unlabelled])[1] >= SAME_ROWS
+    likely = _at_most(weight > 0, MOST_ROWS, seed)
+    smaller = min(int(positive.sum()), int(likely.sum()))
+    if smaller < 2:
+        return 0.5, float("inf"), doubt, False
+    use = positive | likely
+    value, error = _told_apart(rows[use], positive[use], weight[use], min(FOLDS, smaller), seed)
+    return value, error, doubt, conclusive
+
+
+def _told_apart(rows: Tensor, positive: Tensor, weight: Tensor, folds: int, seed: int) -> tuple[float, float]:
+    """Mean over folds of the AUC on rows a logistic regression has not seen, and its error under the null.
+
+    The error takes the weighted rows as (Σw)² / Σw² rows of weight 1.
+    """
+    rows = Standardise.of(rows)(rows)
+    fold = CrossFit(rows, positive, folds=folds, seed=seed, l2=RIDGE).fold
+    goal = positive.double()
+    values, variances = [], []
+    for f in range(folds):
+        train, test = fold != f, fold == f
+        balanced = goal / goal[train].sum() + weight * (1 - goal) / weight[train & ~positive].sum()
+        model = fit_logistic(rows[train], goal[train], balanced[train], l2=RIDGE)
+        of_p, of_u = (_numpy(model(rows[test & kind]).squeeze(1)) for kind in (positive, ~positive))
+        w = _numpy(weight[test & ~positive])
+        values.append(weighted_auc(of_p, of_u, w))
+        variances.append(null_error(len(of_p), w.sum() ** 2 / (w @ w)) ** 2)
+    return float(np.mean(values)), float(np.sqrt(np.sum(variances)) / folds)
+
+
+def _at_most(rows: Tensor, most: int, seed: int) -> Tensor:
+    """The rows marked, or a random choice of `most` of them, (n,) bool."""
+    members = rows.nonzero().flatten().cpu()
+    drawn = members[torch.randperm(len(members), generator=Generator().manual_seed(seed))[:most]]
+    kept = torch.zeros(len(rows), dtype=torch.bool)
+    kept[drawn] = True
+    return kept.to(rows.device)
+
+
+def _numpy(values: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return values.double().cpu().numpy()
+
+
+def _about_ratio(value: float, error: float) -> str:
+    if value - 0.5 > SIGNIFICANT * error:
+        return f"Clusters gather the positives: held-out labelled rows lie in richer clusters than U (AUC {value:.2f})."
+    return f"Warning: clusters do not gather the positives (AUC {value:.2f}, chance is 0.50); try another embedding."
+
+
+def _about_rich(positive: float, unlabelled: float) -> str:
+    return f"Rich clusters hold {positive:.0%} of the held-out labelled positives and {unlabelled:.0%} of U."
+
+
+def _about_bias(value: float, doubt: float, *, biased: bool, conclusive: bool) -> str:
+    apart = f"told from the likely positives of U with AUC {value:.2f}"
+    if biased:
+        return (
+            f"Warning: P is not a random sample of the positives (SAR): it can be {apart}; estimates of π are too low."
+        )
+    if not conclusive:
+        return "Whether P is a random sample of the positives cannot be said: clusters do not confirm who they are."
+    allowed = 0.5 + doubt / 2 + EFFECT
+    return f"No sign that P is not a random sample of the positives: it can be {apart}, up to {allowed:.2f} is allowed."

@@ -1,0 +1,205 @@
+"""How good a classifier is when only positives and unlabelled rows are known: risks, accuracy, AUC, precision, F1."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.errors import Described, bad_argument, check_share, is_number
+from pucl.labels import check_labels
+from pucl.selection.ranks import Floats, auc
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its standard error; π is taken as given, so an error in π comes on top."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.error:.3f}"
+
+
+@dataclass(frozen=True)
+class PUScores:
+    """What P and U tell of a classifier; the formulas are in `pu_scores`.
+
+    Attributes:
+        prior: the π they were computed with.
+        zero_one_risk: error on U; unbiased, so below 0 now and then.
+        upu_risk: risk on U with the sigmoid loss; unbiased.
+        nnpu_risk: the same with its negative part held at 0 or above; a slight over-estimate.
+        proxy_accuracy: accuracy on U, two-sample; unbiased, so above 1 now and then.
+        proxy_accuracy_one_sample: accuracy on P ∪ U, one-sample; unbiased.
+        pu_auc: chance that a labelled positive scores above an unlabelled row; at most 1 − π/2 when perfect.
+        auc: chance that a positive scores above a negative, within [0, 1].
+        recall: share of held-out labelled positives found.
+        precision: share of positives among what is found in U, within [0, 1]; 0 when nothing is found.
+        f1: harmonic mean of precision and recall on U, within [0, 1].
+        found: share of U above the threshold.
+    """
+
+    prior: float
+    zero_one_risk: Estimate
+    upu_risk: Estimate
+    nnpu_risk: Estimate
+    proxy_accuracy: Estimate
+    proxy_accuracy_one_sample: Estimate
+    pu_auc: Estimate
+    auc: Estimate
+    recall: Estimate
+    precision: Estimate
+    f1: Estimate
+    found: Estimate
+
+    def __str__(self) -> str:
+        return f"accuracy {self.proxy_accuracy}, F1 {self.f1}, AUC {self.auc}, all estimated without negatives"
+
+
+def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> PUScores:
+    """Judge a classifier from logits of rows that did not train it; `hold_out` sets such rows aside.
+
+        r = TPR_P,   q = FPR_U, the share of U above the threshold,   c = n_P / (n_P + n_U)
+        zero-one risk          R = 2π(1 − r) + q − π
+        accuracy, two-sample   1 − R = (2πr + TNR_U) − π
+        accuracy, one-sample   c r + (1 − c)(1 − R)
+        uPU risk               π mean_P[ℓ(g) − ℓ(−g)] + mean_U ℓ(−g),   ℓ(g) = σ(−g)
+        nnPU risk              π mean_P ℓ(g) + max(0, mean_U ℓ(−g) − π mean_P ℓ(−g))
+        AUC                    (AUC_PU − π/2) / (1 − π), clipped to [0, 1]
+        precision              t / q,   F1 = 2t / (q + π),   t = min(πr, q)
+
+    where g are the logits, π the share of positives inside U, t the share of U that is found and positive, and the
+    labelled rows are taken for a random sample of the positives (SCAR).
+
+    The published proxy accuracies leave out a constant: two-sample PA = 2πr + TNR_U = accuracy + π. One-sample
+    PA = 2π*r + (correct on s among P ∪ U) / (n_P + n_U) = accuracy + π* if π* = (1 − c)π, the share of P ∪ U that is
+    positive and unlabelled; with the share of positives in P ∪ U for π*, it is accuracy + π* − c + 2c r, which
+    prefers classifiers of high recall.
+
+    Standard errors: binomial for shares, with one success and one failure added so that none is 0; by propagation for
+    what is made of them; of DeLong for AUCs; of the sample means for the smooth risks.
+
+    Args:
+        logits: one per row (n,), finite.
+        s: PU labels (n,), 1 for labelled positives.
+        prior: π, strictly between 0 and 1.
+        threshold: a row is found when its logit is above it.
+    """
+    owner = "pucl.pu_scores"
+    score, labelled = check_logits(logits, s, owner=owner)
+    check_share(owner, "prior", prior)
+    if not is_number(threshold):
+        raise bad_argument(owner, "threshold", "a finite number", threshold)
+    p, u = score[labelled], score[~labelled]
+    recall, found = _share(p > threshold), _share(u > threshold)
+    r, q, c = recall.value, found.value, len(p) / len(score)
+    risk = Estimate(2 * prior * (1 - r) + q - prior, float(np.hypot(2 * prior * recall.error, found.error)))
+    accuracy = Estimate(1 - risk.value, risk.error)
+    union_error = np.hypot((c + (1 - c) * 2 * prior) * recall.error, (1 - c) * found.error)
+    union = Estimate(c * r + (1 - c) * accuracy.value, float(union_error))
+    upu, nnpu = _smooth_risks(p, u, prior)
+    pu_auc = Estimate(*auc(p, u))
+    corrected = float(np.clip((pu_auc.value - prior / 2) / (1 - prior), 0, 1))
+    precision, f1 = _precision_and_f1(recall, found, prior)
+    true_auc = Estimate(corrected, pu_auc.error / (1 - prior))
+    return PUScores(prior, risk, upu, nnpu, accuracy, union, pu_auc, true_auc, recall, precision, f1, found)
+
+
+@dataclass(frozen=True)
+class ThresholdCurve:
+    """Estimates at falling thresholds, one per different score of U, each array (m,).
+
+    Attributes:
+        threshold: rows above it are found.
+        precision: share of positives among what is found in U.
+        recall: share of the labelled positives found.
+        f1: harmonic mean of the two.
+        found: how many rows of U are found, from 1 to n_U when scores differ.
+    """
+
+    threshold: Floats
+    precision: Floats
+    recall: Floats
+    f1: Floats
+    found: NDArray[np.int64]
+
+    @property
+    def best(self) -> int:
+        """Where F1 is highest, the highest threshold of equals."""
+        return int(self.f1.argmax())
+
+
+def threshold_curve(logits: Any, s: Any, prior: float) -> ThresholdCurve:
+    """Precision, recall and F1 at every threshold that changes what is found in U.
+
+        q = |{i ∈ U : g_i > c}| / n_U,   r likewise in P,   precision t / q,   F1 = 2t / (q + π),   t = min(πr, q)
+
+    where c runs down the scores of U. Between two of them only recall changes, and c is the lower one, so that recall
+    is the highest for what is found. The last threshold is just below every score.
+
+    Args:
+        logits: one per row (n,), of rows that did not train the classifier.
+        s: PU labels (n,).
+        prior: π, strictly between 0 and 1.
+    """
+    owner = "pucl.threshold_curve"
+    score, labelled = check_logits(logits, s, owner=owner)
+    check_share(owner, "prior", prior)
+    p = np.sort(score[labelled])
+    at, count = np.unique(score[~labelled], return_counts=True)
+    threshold = np.concatenate([[np.nextafter(score.min(), -np.inf)], at[:-1]])[::-1]
+    found = np.cumsum(count[::-1])
+    recall = 1 - np.searchsorted(p, threshold, side="right") / len(p)
+    q = found / found[-1]
+    both = np.minimum(prior * recall, q)
+    return ThresholdCurve(threshold, both / q, recall, 2 * both / (q + prior), found)
+
+
+def check_logits(logits: Any, s: Any, *, owner: str, argument: str = "logits") -> tuple[Floats, NDArray[np.bool_]]:
+    """Logits as a float64 vector and PU labels as a boolean one, or one clear error."""
+    raw = logits.detach().cpu().double() if hasattr(logits, "detach") else logits
+    try:
+        score = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise bad_argument(owner, argument, "a vector of numbers", Described(type(logits).__name__)) from None
+    if score.ndim != 1:
+        raise bad_argument(owner, argument, "a vector", Described(f"an array of shape {score.shape}"))
+    if not np.isfinite(score).all():
+        row = int(np.isfinite(score).argmin())
+        raise bad_argument(owner, argument, "finite", Described(f"{score[row]} at row {row}"))
+    labelled = check_labels(s, owner=owner)
+    if len(score) != len(labelled):
+        raise bad_argument(owner, argument, f"of length {len(labelled)}, as s", Described(f"length {len(score)}"))
+    return score, labelled
+
+
+def _share(hit: NDArray[np.bool_]) -> Estimate:
+    n, k = len(hit), int(hit.sum())
+    safe = (k + 1) / (n + 2)
+    return Estimate(k / n, float(np.sqrt(safe * (1 - safe) / n)))
+
+
+def _smooth_risks(p: Floats, u: Floats, prior: float) -> tuple[Estimate, Estimate]:
+    """Risks of uPU and nnPU with the sigmoid loss; ℓ(−g) = σ(g) = 1 − ℓ(g)."""
+    on_p, on_u = _sigmoid(p), _sigmoid(u)
+    as_positive, as_negative = prior * (1 - on_p.mean()), on_u.mean() - prior * on_p.mean()
+    error = float(np.sqrt(4 * prior**2 * on_p.var() / len(p) + on_u.var() / len(u)))
+    unbiased, non_negative = as_positive + as_negative, as_positive + max(0.0, as_negative)
+    return Estimate(float(unbiased), error), Estimate(float(non_negative), error)
+
+
+def _sigmoid(g: Floats) -> Floats:
+    return np.asarray((1 + np.tanh(g / 2)) / 2)
+
+
+def _precision_and_f1(recall: Estimate, found: Estimate, prior: float) -> tuple[Estimate, Estimate]:
+    """t/q and 2t/(q + π), with relative errors from those of t = πr and of the denominators."""
+    r, q = recall.value, found.value
+    both = min(prior * r, q)
+    precision, f1 = both / q if q > 0 else 0.0, 2 * both / (q + prior)
+    of_r = recall.error / r if r > 0 else 0.0
+    of_q = found.error / q if q > 0 else 0.0
+    f1_error = f1 * np.hypot(of_r, found.error / (q + prior))
+    return Estimate(precision, float(precision * np.hypot(of_r, of_q))), Estimate(f1, float(f1_error))

@@ -1,0 +1,110 @@
+"""Choosing among heads, labellers, epochs or seeds by what P and U tell of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
+from pucl.labels import check_labels
+from pucl.priors.bbe import bbe
+from pucl.selection.scores import Estimate, PUScores, check_logits, pu_scores
+
+OWNER = "pucl.select"
+# The score each criterion looks at, and whether more of it is better.
+CRITERIA: Mapping[str, bool] = MappingProxyType(
+    {
+        "zero_one_risk": False,
+        "upu_risk": False,
+        "nnpu_risk": False,
+        "proxy_accuracy": True,
+        "proxy_accuracy_one_sample": True,
+        "auc": True,
+        "f1": True,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidate chosen, the scores of all in the order given, and what they were compared by."""
+
+    name: str
+    scores: dict[str, PUScores]
+    criterion: str
+    prior: float
+
+    def __str__(self) -> str:
+        chosen: Estimate = getattr(self.scores[self.name], self.criterion)
+        return f"{self.name}: {self.criterion} {chosen}, best of {len(self.scores)} (π = {self.prior:.3f})"
+
+
+def select(
+    candidates: Mapping[str, Any],
+    s: Any,
+    *,
+    prior: float | None = None,
+    criterion: str = "auto",
+    threshold: float = 0.0,
+) -> Selection:
+    """The best candidate on rows that trained none of them: labelled positives held out, and unlabelled rows.
+
+    ``"proxy_accuracy"`` and ``"zero_one_risk"`` choose the same. ``"auc"`` asks for the ranking only: it needs no π
+    (AUC_PU gives the same order) and forgives a bad threshold. ``"nnpu_risk"`` depends on the scale of the logits:
+    use it between epochs or seeds of one head, not between heads. ``"f1"`` suits rare positives. ``"auto"`` is
+    ``"proxy_accuracy"`` when `prior` is given and ``"auc"`` when it is not, as accuracy is only as good as its π.
+    Equals go to the first.
+
+    Args:
+        candidates: logits (n,) by name.
+        s: PU labels of the held-out rows (n,).
+        prior: π; when not given, the median over the candidates of BBE on their logits.
+        criterion: one of `CRITERIA`, or ``"auto"``.
+        threshold: a row is found when its logit is above it.
+    """
+    if criterion != "auto" and criterion not in CRITERIA:
+        raise unknown_name("criterion", criterion, ("auto", *CRITERIA))
+    if not candidates:
+        raise bad_argument(OWNER, "candidates", "at least one name with logits", Described("none"))
+    if prior is not None:
+        check_share(OWNER, "prior", prior)
+    logits = {name: check_logits(g, s, owner=OWNER, argument=f"candidates[{name!r}]") for name, g in candidates.items()}
+    chosen_by = criterion if criterion != "auto" else "auc" if prior is None else "proxy_accuracy"
+    share = _estimate_prior(list(logits.values())) if prior is None else float(prior)
+    scores = {name: pu_scores(*pair, prior=share, threshold=threshold) for name, pair in logits.items()}
+    sign = 1 if CRITERIA[chosen_by] else -1
+    # AUC is compared before it is clipped, so that two candidates at the border are still told apart.
+    look = "pu_auc" if chosen_by == "auc" else chosen_by
+    best = max(scores, key=lambda name: sign * getattr(scores[name], look).value)  # the first of equals
+    return Selection(best, scores, chosen_by, share)
+
+
+def hold_out(s: Any, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
+    """Which rows to keep from training for `select` and `pu_scores`: the same share of P and of U, (n,) bool.
+
+    At least one row of each kind is held out and one is left.
+    """
+    owner = "pucl.hold_out"
+    labelled = check_labels(s, owner=owner)
+    check_share(owner, "share", share)
+    check_count(owner, "seed", seed, low=0)
+    counts = int(labelled.sum()), int((~labelled).sum())
+    if min(counts) < 2:
+        got = Described(f"{counts[0]} labelled and {counts[1]} unlabelled")
+        raise bad_argument(owner, "s", "labels with at least two rows of each kind, to hold one out", got)
+    rng = np.random.default_rng(seed)
+    held = np.zeros(len(labelled), dtype=bool)
+    for kind in (labelled, ~labelled):
+        rows = np.flatnonzero(kind)
+        held[rng.permutation(rows)[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
+    return held
+
+
+def _estimate_prior(logits: list[tuple[NDArray[np.float64], NDArray[np.bool_]]]) -> float:
+    """The median of BBE over the candidates, kept within (0, 1)."""
+    middle = float(np.median([bbe(score[labelled], score[~labelled]).value for score, labelled in logits]))
+    edge = 1 / (1 + len(logits[0][0]))
+    return min(max(middle, edge), 1 - edge)
