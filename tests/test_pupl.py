@@ -12,8 +12,8 @@ from torch import Generator, Tensor
 
 from pucl.errors import InputError
 from pucl.pseudo_labels import pseudo_label
-from pucl.pseudo_labels.assign import nearer_to_first
-from pucl.pseudo_labels.pupl import PIECE, lloyd, seed_centres
+from pucl.pseudo_labels.assign import PIECE, Sides, margin
+from pucl.pseudo_labels.pupl import lloyd, seed_centres
 from pucl.theory.seeding import (
     best_potential,
     check_seeding,
@@ -52,7 +52,7 @@ def test_many_pieces_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     start = seed_centres(rows, labelled, Generator().manual_seed(0))
     whole = lloyd(rows, labelled, start)
     assert len(rows) * rows.shape[1] < PIECE
-    monkeypatch.setattr("pucl.pseudo_labels.pupl.PIECE", 700)
+    monkeypatch.setattr("pucl.pseudo_labels.assign.PIECE", 700)
     pieces = lloyd(rows, labelled, start)
     assert torch.equal(whole.positive, pieces.positive) and whole.iterations == pieces.iterations
     torch.testing.assert_close(whole.centres, pieces.centres)
@@ -87,7 +87,22 @@ def test_a_missing_faiss_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_row_between_the_centres_is_not_nearer_to_the_first() -> None:
     centres = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
-    assert nearer_to_first(torch.tensor([[1.0, 5.0], [0.9, 0.0], [1.1, 0.0]]), centres).tolist() == [False, True, False]
+    rows = torch.tensor([[1.0, 5.0], [0.9, 0.0], [1.1, 0.0]])
+    assert (margin(rows, centres) < 0).tolist() == [False, True, False]
+    assert Sides(rows, torch.tensor([False, False, True])).of(centres).tolist() == [False, True, True]
+
+
+def test_sides_of_moving_centres_are_those_of_a_full_look() -> None:
+    z, labelled, _ = blobs(4000)
+    rows, g = F.normalize(z, dim=1), Generator().manual_seed(0)
+    sides, looked = Sides(rows, labelled), 0
+    centres = torch.randn(2, 8, generator=g)
+    for step in range(60):
+        centres = centres + torch.randn(2, 8, generator=g) * (0.3 if step % 20 == 0 else 0.003)
+        before = sides.known
+        assert torch.equal(sides.of(centres), (margin(rows, centres) < 0) | labelled)
+        looked += sides.known is not before
+    assert looked < 30, "most of the time only rows near the border are looked at"
 
 
 SCRIPT = """

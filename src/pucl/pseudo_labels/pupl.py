@@ -1,6 +1,5 @@
 """puPL, algo:puPL: two-means on the embedding, one centre anchored at the labelled positives."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,10 +10,10 @@ from torch import Generator, Tensor
 from pucl.errors import check_count, unknown_name
 from pucl.losses.ranks import gather, rank_and_world, total
 from pucl.pseudo_labels import PseudoLabels
-from pucl.pseudo_labels.assign import BACKENDS, nearer_to_first
+from pucl.pseudo_labels.assign import BACKENDS, Sides, margin
 from pucl.registry import register
 
-PIECE = 1 << 19  # numbers of a piece of rows, which stays in the cache between its two uses
+GATHERED = 1 << 14  # rows gathered at a time
 
 
 @dataclass(frozen=True)
@@ -99,14 +98,16 @@ def lloyd(rows: Tensor, labelled: Tensor, centres: Tensor, *, max_iter: int = 30
     The potential of what is found is Σ_i ‖z_i − μ(i)‖² = Σ_i ‖z_i‖² − Σ_c (2 μ_c · Σ_{i ∈ c} z_i − n_c ‖μ_c‖²), where
     μ(i) is the centre on row i's side; the last sum is what the centres explain.
     """
-    positive, iteration = labelled, 0
-    everything = total(rows.sum(dim=0, dtype=torch.float64))
+    positive, iteration = torch.zeros_like(labelled), 0
+    pieces = [piece.sum(dim=0) for piece in torch.split(rows, GATHERED)]
+    everything = total(torch.stack(pieces).sum(dim=0, dtype=torch.float64))
+    sides = Sides(rows, labelled, backend)
+    near = torch.zeros_like(everything)  # Σ of the rows on the first side, kept up to date by those that change sides
     for iteration in range(1, max_iter + 1):
-        nearer, near, counts = _assign(rows, labelled, centres, backend)
-        sums = torch.stack([near, everything - near])
-        changed = total((nearer != positive).sum()[None])
-        positive = nearer
-        if (int(changed) == 0 and iteration > 1) or float(counts.min()) == 0:
+        nearer = sides.of(centres)
+        near, counts, changed = _moved(rows, positive, nearer, near)
+        positive, sums = nearer, torch.stack([near, everything - near])
+        if (changed == 0 and iteration > 1) or float(counts.min()) == 0:
             break
         centres = (sums / counts[:, None]).to(rows.dtype)
     wide = centres.to(torch.float64)
@@ -125,34 +126,22 @@ def orientation_guard(rows: Tensor, labelled: Tensor, centres: Tensor) -> Tensor
         labelled: s, (n,) bool.
         centres: μ_P and μ_N, (2, k).
     """
-    upright = _mean_over_all(nearer_to_first(rows[labelled], centres).to(rows.dtype)) >= 0.5
+    upright = _mean_over_all((margin(rows[labelled], centres) < 0).to(rows.dtype)) >= 0.5
     return centres if upright else centres.flip(0)
 
 
-def _assign(rows: Tensor, labelled: Tensor, centres: Tensor, backend: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Who is nearer to the first centre, the sum (k,) of those rows, and the numbers (2,) of both sides, over all.
+def _moved(rows: Tensor, before: Tensor, after: Tensor, near: Tensor) -> tuple[Tensor, Tensor, int]:
+    """The sum (k,) of the rows now on the first side, the numbers (2,) of both sides, and how many rows have moved.
 
-    One pass over memory: a piece of rows is still in the cache when it is summed. Threads take the pieces in turn,
-    since a product of a matrix and a vector uses one; the sum does not depend on how many there are.
+    Only those that moved are read. All of it is over all processes.
     """
-    nearer = torch.empty_like(labelled)
-
-    def piece(first: int) -> Tensor:
-        here = slice(first, first + size)
-        near = nearer_to_first(rows[here], centres, backend) | labelled[here]
-        nearer[here] = near
-        return near.to(rows.dtype) @ rows[here]
-
-    size = max(1, PIECE // rows.shape[1]) if rows.device.type == "cpu" else len(rows)
-    firsts = range(0, len(rows), size)
-    if len(firsts) > 1 and torch.get_num_threads() > 1:
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            parts = list(pool.map(piece, firsts))
-    else:
-        parts = [piece(first) for first in firsts]
-    near, n_near = torch.stack(parts).sum(dim=0, dtype=torch.float64), nearer.sum()
-    both = total(torch.cat([near, torch.stack([n_near, len(rows) - n_near]).to(torch.float64)]))
-    return nearer, both[:-2], both[-2:]
+    moved = (before != after).nonzero().flatten()
+    sign = after[moved].to(rows.dtype) * 2 - 1
+    parts = zip(torch.split(moved, GATHERED), torch.split(sign, GATHERED), strict=True)
+    shift = sum((part @ rows[picked] for picked, part in parts), torch.zeros_like(near))
+    counts = torch.stack([after.sum(), (~after).sum(), after.new_tensor(len(moved), dtype=torch.long)])
+    both = total(torch.cat([shift, counts.to(torch.float64)]))
+    return near + both[:-3], both[-3:-1], int(both[-1])
 
 
 def _mean_over_all(values: Tensor) -> Tensor:
