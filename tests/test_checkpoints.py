@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from pucl.errors import InputError, RunError, RunWarning
+from pucl.files import replace_file
 from pucl.training import checkpoints
-from pucl.training.checkpoints import Checkpoints, check_unused, committed, fingerprint, load, replace_file, save
+from pucl.training.checkpoints import Checkpoints, check_unused, committed, fingerprint, load, save
 
 from conftest import SRC, environment
 

@@ -283,9 +283,13 @@ def test_fine_tuning_learns_where_the_frozen_embedding_cannot() -> None:
 
 def test_fine_tuning_takes_vectors_and_any_view() -> None:
     z, labelled, y = two_gaussians(600, gap=4.0, n_labelled=60)
-    encoder = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 8))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        encoder = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 8))
     for view in (None, "feature_noise", lambda x, generator: x):  # noqa: ARG005
-        model = fine_tune(z, labelled, known(labelled, y, 0.4), encoder, epochs=3, view=view, device="cpu")
+        model = fine_tune(
+            z, labelled, known(labelled, y, 0.4), encoder, epochs=10, batch_size=64, view=view, device="cpu"
+        )
         assert accuracy(model, z, y) > 0.9
 
 

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from pucl import __version__
 from pucl.encoders import make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.files import replace_file
 
 FORMAT = 1
 WEIGHTS, ABOUT = "encoder.safetensors", "encoder.json"
@@ -65,8 +64,8 @@ def save_encoder(
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / WEIGHTS, weights)
-        _write(folder / ABOUT, f"{text}\n".encode())
+        replace_file(folder / WEIGHTS, weights)
+        replace_file(folder / ABOUT, f"{text}\n".encode())
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{SAVE}: cannot write to {folder}: {reason}; choose another folder or make room") from None
@@ -165,19 +164,6 @@ def _state(encoder: Encoder) -> dict[str, Tensor]:
     return {
         key: v.detach().cpu().clone(memory_format=torch.contiguous_format) for key, v in encoder.state_dict().items()
     }
-
-
-def _write(path: Path, data: bytes) -> None:
-    """The file is whole under its name or not there: written under another name, flushed to the disk, then renamed."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _line(error: Exception) -> str:

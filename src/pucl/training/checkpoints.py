@@ -26,14 +26,13 @@ from torch import Tensor
 
 from pucl import __version__
 from pucl.errors import Described, InputError, RunError, RunWarning, bad_argument, check_count
+from pucl.files import replace_file
 
 FORMAT = 1
 HASHED_BYTES = 64 * 2**20  # of the rows, in a fingerprint
 _COMMITTED = re.compile(r"step-(\d{8,})\.json")
 _TENSORS = re.compile(r"step-\d{8,}\.safetensors")
 _TEMPORARY = re.compile(r"step-\d{8,}\.(?:json|safetensors)\.tmp")
-# What file systems answer that cannot fsync a folder.
-_CANNOT_SYNC = (errno.EINVAL, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
 
 
 @dataclass(frozen=True)
@@ -177,35 +176,6 @@ def fingerprint(x: Tensor, labelled: Tensor) -> str:
         digest.update(f"{whole.dtype} {tuple(whole.shape)} {len(tensor)}\n".encode())
         digest.update(_little_endian(tensor))
     return f"{rows} of {n} rows, sha256 {digest.hexdigest()}"
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write `data` to `path` so that at any moment there is the old file or the new one, on the disk and whole."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a folder
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
 
 
 def _commit(folder: Path, step: int, data: bytes, text: bytes) -> None:

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from pucl.errors import Described, InputError, RunError, bad_argument, check_count
-from pucl.training.checkpoints import replace_file, way_out
+from pucl.files import replace_file
+from pucl.training.checkpoints import way_out
 
 OWNER = "RunLog"
 
