@@ -80,6 +80,7 @@ def test_interrupted_it_says_where_it_saved(tmp_path: Path) -> None:
     start = [sys.executable, "-m", "pucl", "pretrain", *words, "--out", str(tmp_path)]
     with subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not (tmp_path / "log.jsonl").exists() or not (tmp_path / "log.jsonl").read_text():
+            assert process.poll() is None, "it ended before it was interrupted"
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
