@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from pucl.errors import InputError
 from pucl.metrics import evaluate
+from pucl.ordering import auc, null_error, spearman, weighted_auc
 from pucl.selection import CRITERIA, PUScores, hold_out, pu_scores, select, threshold_curve
-from pucl.selection.ranks import auc, null_error, spearman, weighted_auc
 
 Floats = NDArray[np.float64]
 PRIOR = 0.3

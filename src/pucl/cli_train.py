@@ -110,11 +110,13 @@ def _finish(
 ) -> None:
     from pucl.encoders.saved import save_encoder
     from pucl.losses.ranks import rank_and_world
+    from pucl.training.pretraining import default_encoder
 
     if rank_and_world()[0] != 0:
         return
-    name = encoder or ("small_cnn" if rows.ndim == 4 else "mlp")
-    save_encoder(out, trained.encoder, name=name, input_shape=tuple(rows.shape[1:]), options={}, extra=about)
+    shape = tuple(rows.shape[1:])
+    name = encoder or default_encoder(shape)
+    save_encoder(out, trained.encoder, name=name, input_shape=shape, options={}, extra=about)
     if transform is not None:
         (out / "table.json").write_text(transform, encoding="utf-8")
     last = trained.history[-1]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pucl.errors import Described, bad_argument
+from pucl.ordering import auc
 
 OWNER = "pucl.evaluate"
 
@@ -33,14 +34,4 @@ def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Scores:
     found = score > threshold
     hits = int((found & truth).sum())
     f1 = 2 * hits / max(1, int(found.sum() + truth.sum()))
-    return Scores(float((found == truth).mean()), f1, _auc(truth, score))
-
-
-def _auc(truth: Any, score: Any) -> float:
-    """The chance that a random positive scores above a random negative, ties counting half."""
-    _, index, count = np.unique(score, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    rank = (last - (count - 1) / 2)[index]  # mean rank of each tied group, from 1
-    n_positive = int(truth.sum())
-    below = rank[truth].sum() - n_positive * (n_positive + 1) / 2
-    return float(below / (n_positive * (len(truth) - n_positive)))
+    return Scores(float((found == truth).mean()), f1, auc(score[truth], score[~truth])[0])

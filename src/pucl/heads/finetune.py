@@ -144,21 +144,13 @@ def fine_tune(
 
 
 def relabel(logits: Tensor, labelled: Tensor, *, prior: float) -> PseudoLabels:
-    """Pseudo-labels from a model's own logits, cut so that a share π of the unlabelled rows is positive.
-
-        p_i = σ(f_i − q),    r_i = |2 p_i − 1|
-
-    where q lies half-way between the ⌊π n_U⌉-th and the next highest logit of the unlabelled rows; at least one of them
-    is left on either side. Labelled rows are positive and certain.
-    """
+    """Pseudo-labels from a model's own logits, cut so that a share π of the unlabelled rows is positive."""
     check_share("pucl.heads.relabel", "prior", prior)
-    descending = logits[~labelled].sort(descending=True).values
-    if len(descending) < 2:
-        got = Described(f"{len(descending)}")
+    n_unlabelled = int((~labelled).sum())
+    if n_unlabelled < 2:
+        got = Described(f"{n_unlabelled}")
         raise bad_argument("pucl.heads.relabel", "labelled", "labels with at least two unlabelled rows", got)
-    n_positive = min(max(round(prior * len(descending)), 1), len(descending) - 1)
-    cut = (descending[n_positive - 1] + descending[n_positive]) / 2
-    return PseudoLabels.from_probability(torch.sigmoid(logits - cut), labelled, prior=prior)
+    return PseudoLabels.from_scores(logits, labelled, prior=prior)
 
 
 def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:

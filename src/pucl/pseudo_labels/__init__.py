@@ -38,6 +38,23 @@ class PseudoLabels:
         share = float(labels[~labelled].float().mean()) if prior is None else prior
         return cls(labels, certain, (2 * certain - 1).abs(), share)
 
+    @classmethod
+    def from_scores(cls, score: Tensor, labelled: Tensor, *, prior: float) -> "PseudoLabels":
+        """From scores that rank positives high, cut so that a share π of the unlabelled rows is positive.
+
+            p_i = σ(f_i − q)
+
+        where f is the score and q the cut.
+        """
+        return cls.from_probability(torch.sigmoid(score - cut(score[~labelled], prior)), labelled, prior=prior)
+
+
+def cut(scores: Tensor, share: float) -> Tensor:
+    """The score above which a share of the rows lies, half-way between two, with at least one row on either side."""
+    descending = scores.sort(descending=True).values
+    n_positive = min(max(round(share * len(scores)), 1), len(scores) - 1)
+    return (descending[n_positive - 1] + descending[n_positive]) / 2
+
 
 def pseudo_label(
     z: Any, s: Any, *, method: str = "cvir", prior: float | None = None, seed: int = 0, **options: Any

@@ -1,13 +1,12 @@
 """CVIR on an embedding: tell P from U, estimate π from the scores, drop the likely positives from U, refit."""
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from pucl.errors import Described, bad_argument, check_count, check_positive
 from pucl.logistic import CrossFit
 from pucl.priors.bbe import bbe
-from pucl.pseudo_labels import PseudoLabels
+from pucl.pseudo_labels import PseudoLabels, cut
 from pucl.registry import register
 
 
@@ -54,18 +53,10 @@ def cvir(
     score = fit.scores()
     for _ in range(rounds):
         share = _prior(score, labelled) if prior is None else prior
-        score = fit.scores(labelled | (score < _cut(score[unlabelled], share)))
+        score = fit.scores(labelled | (score < cut(score[unlabelled], share)))
     share = _prior(score, labelled) if prior is None else prior
-    probability = torch.sigmoid(score - _cut(score[unlabelled], share))
-    return PseudoLabels.from_probability(probability, labelled, prior=share)
+    return PseudoLabels.from_scores(score, labelled, prior=share)
 
 
 def _prior(score: Tensor, labelled: Tensor) -> float:
     return bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
-
-
-def _cut(scores: Tensor, share: float) -> Tensor:
-    """The score above which a share of the rows lies, with at least one row on either side."""
-    descending = scores.sort(descending=True).values
-    n_positive = min(max(round(share * len(scores)), 1), len(scores) - 1)
-    return (descending[n_positive - 1] + descending[n_positive]) / 2

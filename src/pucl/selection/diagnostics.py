@@ -11,9 +11,9 @@ from pucl.encoders.inputs import Standardise, check_finite
 from pucl.errors import Described, bad_argument, check_count
 from pucl.labels import check_labels
 from pucl.logistic import CrossFit, fit_logistic
+from pucl.ordering import auc, null_error, spearman, weighted_auc
 from pucl.pseudo_labels import PseudoLabels
 from pucl.pseudo_labels.kmeans import kmeans
-from pucl.selection.ranks import auc, null_error, spearman, weighted_auc
 
 OWNER = "pucl.diagnose"
 MOST_CLUSTERS = 100

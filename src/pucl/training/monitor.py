@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pucl.ordering import null_error
+
 ROWS = 1024  # rows looked at, so that the cost does not grow with the batch
 SAME = 100  # units in the last place; closer scores are equal, since rows that coincide must tie whatever the rounding
 
@@ -159,7 +161,7 @@ def _by_chance(health: Health) -> float:
     """
     m = health.n_held
     n = health.n_seen or m
-    return 0.5 + SURE * math.sqrt((n + m + 1) / (12 * n * m)) if m else math.inf
+    return 0.5 + SURE * null_error(n, m) if m else math.inf
 
 
 def _precise(z: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def prepare(
         raise bad_argument(OWNER, "x", "at least 4 rows", Described(f"{len(rows)}"))
     config = config or TrainConfig(batch_size=min(len(rows), TrainConfig.batch_size))
     shape = tuple(rows.shape[1:])
-    encoder, view = encoder or ("small_cnn" if rows.ndim == 4 else "mlp"), view or default_view(shape)
+    encoder, view = encoder or default_encoder(shape), view or default_view(shape)
     loss = make_objective(objective, temperature=temperature, prior=prior)
     network = make_encoder(encoder, shape, seed=config.seed)
     head = _head(network, shape, config)
@@ -167,6 +167,11 @@ def prepare(
         trusted=isinstance(view, str) and isinstance(encoder, str),
     )
     return Pretraining(run, model, hidden)
+
+
+def default_encoder(shape: tuple[int, ...]) -> str:
+    """The encoder for rows of this shape: of images, of everything else."""
+    return "small_cnn" if len(shape) == 3 else "mlp"
 
 
 def default_view(shape: tuple[int, ...]) -> str:
