@@ -4,7 +4,8 @@
 
 Every run is one line: configuration, seed, accuracies on the test rows, time, versions, hardware and commit. Runs that
 have their line already are left out, so a longer list only fills the holes. Probes read the truth; training does not.
-``--jobs`` runs take their steps in turn on one card. ``--embeddings`` keeps what the probes were given, as float16.
+``--jobs`` runs take their steps in turn on one card. ``--embeddings`` keeps what the probes were given, as float16;
+``--encoders`` keeps the encoders. ``--view-options`` is JSON, such as ``{"scale": [0.6, 1.0]}``.
 """
 
 import argparse
@@ -25,12 +26,12 @@ from pucl.bench.probes import knn_accuracy, linear_probe_accuracy
 from pucl.data import Dataset, load
 from pucl.data.observe import PUData, observe
 from pucl.embeddings import embed
+from pucl.encoders.saved import save_encoder
 from pucl.training import TrainConfig
 from pucl.training.loop import side_by_side
 from pucl.training.pretraining import Pretraining, prepare
 from pucl.training.reporting import Watch
-
-PART = 15_000_000  # bytes of a saved piece of embeddings
+from pucl.views import make_view
 
 
 def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -38,6 +39,8 @@ def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
     grid = product(options.tasks, options.objectives, options.labelled, options.seeds)
     fixed = {"encoder": options.encoder, "epochs": options.epochs, "batch_size": options.batch_size}
     fixed |= {"learning_rate": options.learning_rate, "temperature": options.temperature, "view": options.view}
+    if options.view_options:
+        fixed["view_options"] = options.view_options
     cells = [
         {"task": task, "objective": objective, "n_labelled": n, "seed": seed, **fixed}
         for task, objective, n, seed in grid
@@ -45,6 +48,16 @@ def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
     done = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
     known = [json.loads(line)["config"] for line in done]
     return [cell for cell in cells if cell not in known]
+
+
+def name_of(cell: dict[str, Any]) -> str:
+    words = [cell[key] for key in ("task", "objective", "encoder", "n_labelled", "seed", "epochs")]
+    return "-".join(str(word) for word in (*words, *(["view"] if "view_options" in cell else [])))
+
+
+def view_options(cell: dict[str, Any]) -> dict[str, Any]:
+    given = cell.get("view_options", {})
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
 def start(cell: dict[str, Any], seen: PUData, options: argparse.Namespace) -> Pretraining:
@@ -56,10 +69,10 @@ def start(cell: dict[str, Any], seen: PUData, options: argparse.Namespace) -> Pr
         compile=options.compile,
     )
     prior = seen.prior if cell["objective"] in ("punce", "dcl") else None  # the oracle's, said so in the line
-    name = "-".join(str(cell[key]) for key in ("task", "objective", "encoder", "n_labelled", "seed"))
-    log = options.logs / f"{name}.jsonl" if options.logs else None
+    log = options.logs / f"{name_of(cell)}.jsonl" if options.logs else None
     return prepare(
-        seen.x, seen.s, objective=cell["objective"], encoder=cell["encoder"], view=cell["view"],
+        seen.x, seen.s, objective=cell["objective"], encoder=cell["encoder"],
+        view=make_view(cell["view"], **view_options(cell)),
         temperature=cell["temperature"], prior=prior, config=config, device=options.device,
         watch=Watch(log=log, progress=options.jobs == 1),
     )  # fmt: skip
@@ -75,7 +88,12 @@ def judge(
     truth = (torch.as_tensor(data.y_train, device=there), torch.as_tensor(data.y_test, device=there))
     rows = (z.to(there), truth[0], z_test.to(there), truth[1])
     if options.embeddings:
-        keep(options.embeddings, cell, z, z_test, data, seen)
+        keep(options, cell, z, z_test, data, seen)
+    if options.encoders:
+        shape = data.x_train.shape[1:]
+        save_encoder(
+            options.encoders / name_of(cell), encoder, name=cell["encoder"], input_shape=shape, options={}, extra=cell
+        )
     return {
         "knn": round(100 * knn_accuracy(*rows, k=200, temperature=0.1), 3),
         "linear_probe": round(100 * linear_probe_accuracy(*rows), 3),
@@ -84,18 +102,22 @@ def judge(
 
 
 def keep(
-    folder: Path, cell: dict[str, Any], z: torch.Tensor, z_test: torch.Tensor, data: Dataset, seen: PUData
+    options: argparse.Namespace,
+    cell: dict[str, Any],
+    z: torch.Tensor,
+    z_test: torch.Tensor,
+    data: Dataset,
+    seen: PUData,
 ) -> None:
-    name = "-".join(str(cell[key]) for key in ("task", "objective", "encoder", "n_labelled", "seed"))
-    folder.mkdir(parents=True, exist_ok=True)
-    whole = z.to(torch.float16).numpy()
-    pieces = np.array_split(whole, -(-whole.nbytes // PART))
-    for number, piece in enumerate(pieces):
-        extra: dict[str, Any] = {}
-        if number == 0:
-            extra = {"z_test": z_test.to(torch.float16).numpy(), "y_train": data.y_train, "y_test": data.y_test}
-            extra |= {"rows": seen.sample.rows, "s": seen.sample.s}
-        np.savez(folder / f"{name}-{number}.npz", z=piece, **extra)
+    """Embeddings of the sample, P first, and of the test rows; of U at most as many rows as asked for."""
+    options.embeddings.mkdir(parents=True, exist_ok=True)
+    s, rows = seen.sample.s, seen.sample.rows
+    shuffled = np.random.default_rng(cell["seed"]).permutation(np.flatnonzero(~s))
+    used = np.concatenate([np.flatnonzero(s), shuffled[: options.embedding_rows]])
+    arrays = {"z": z[rows[used]], "z_test": z_test}
+    half = {name: value.to(torch.float16).numpy() for name, value in arrays.items()}
+    truth = {"y": data.y_train[rows[used]], "y_test": data.y_test}
+    np.savez(options.embeddings / f"{name_of(cell)}.npz", **half, s=s[used], **truth)
 
 
 def commit() -> str:
@@ -120,6 +142,9 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--logs", type=Path)
     parser.add_argument("--embeddings", type=Path)
+    parser.add_argument("--embedding-rows", type=int, default=None, help="of U; all of them when not given")
+    parser.add_argument("--encoders", type=Path)
+    parser.add_argument("--view-options", type=json.loads, default={})
     parser.add_argument("--commit", default=None, help="what to write down where there is no git")
     parser.add_argument("--out", type=Path, default=Path("results/representation.jsonl"))
     options = parser.parse_args()
