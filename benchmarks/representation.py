@@ -115,7 +115,7 @@ def keep(
     shuffled = np.random.default_rng(cell["seed"]).permutation(np.flatnonzero(~s))
     used = np.concatenate([np.flatnonzero(s), shuffled[: options.embedding_rows]])
     arrays = {"z": z[rows[used]], "z_test": z_test}
-    half = {name: value.to(torch.float16).numpy() for name, value in arrays.items()}
+    half: dict[str, Any] = {name: value.to(torch.float16).numpy() for name, value in arrays.items()}
     truth = {"y": data.y_train[rows[used]], "y_test": data.y_test}
     np.savez(options.embeddings / f"{name_of(cell)}.npz", **half, s=s[used], **truth)
 
