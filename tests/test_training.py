@@ -21,6 +21,7 @@ from pucl.training.optimisers import make_optimiser
 from pucl.training.pretraining import prepare
 from pucl.training.reporting import Epoch
 from pucl.training.schedule import learning_rate
+from pucl.views import make_view
 
 DATA = load("digits")
 SAMPLE = make_pu(DATA.y_train, 100)
@@ -294,3 +295,8 @@ def test_bad_input(change: dict[str, Any], message: str) -> None:
 def test_bad_configuration(change: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"TrainConfig: {next(iter(change))} must be "):
         TrainConfig(**change)
+
+
+def test_a_view_with_options_is_trusted_as_one_by_name() -> None:
+    views = ("small_image", make_view("small_image", rotation=5.0), lambda x, _: x)
+    assert [prepare(X, S, view=view, config=QUICK).run.trusted for view in views] == [True, True, False]

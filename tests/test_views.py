@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from pucl.errors import InputError
-from pucl.views import make_view
+from pucl.views import known_as, make_view
 from pucl.views.blur import draw_sigma, gaussian_blur
 from pucl.views.colour import LUMA, QUARTER_TURN, Colour, draw_colour, recolour
 from pucl.views.crop import Crop, crop_and_flip, draw_crop
@@ -459,3 +459,9 @@ def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
 def test_bad_input(name: str, x: Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make_view(name)(x, seeded())
+
+
+def test_a_registered_view_is_known_by_name_and_options() -> None:
+    assert known_as("simclr") == known_as(make_view("simclr")) == "simclr"
+    assert known_as(make_view("simclr", scale=(0.6, 1.0), flip=0.0)) == "simclr(flip=0.0, scale=(0.6, 1.0))"
+    assert known_as(lambda x, _: x) is None

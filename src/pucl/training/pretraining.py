@@ -20,7 +20,7 @@ from pucl.training.loop import Run, side_by_side
 from pucl.training.ranks import pick_device
 from pucl.training.reporting import Epoch, Watch
 from pucl.training.seeds import seed_of
-from pucl.views import View, make_view
+from pucl.views import View, known_as, make_view
 
 OWNER = "pucl.pretrain"
 LOOK = 1024  # labelled positives that are embedded to see whether they drift away from those held out
@@ -151,8 +151,15 @@ def prepare(
     watch = watch or Watch()
     if len(hidden):
         watch = replace(watch, held=_embeddings_of(model, rows[used.nonzero().flatten()[:LOOK]], rows[hidden[:LOOK]]))
+    known = known_as(view)
     if watch.checkpoints is not None:
-        parts = {"objective": objective, "temperature": temperature, "prior": prior, "encoder": encoder, "view": view}
+        parts = {
+            "objective": objective,
+            "temperature": temperature,
+            "prior": prior,
+            "encoder": encoder,
+            "view": known or view,
+        }
         watch = replace(watch, identity=_identity(parts, config, fingerprint(rows, labelled)))
     run = Run(
         nn.Sequential(model, head),
@@ -163,8 +170,8 @@ def prepare(
         config=config,
         device=place,
         watch=watch,
-        rowwise=isinstance(view, str) and rows.ndim == 4,  # views of tables and vectors mix the rows of a batch
-        trusted=isinstance(view, str) and isinstance(encoder, str),
+        rowwise=known is not None and rows.ndim == 4,  # views of tables and vectors mix the rows of a batch
+        trusted=known is not None and isinstance(encoder, str),
     )
     return Pretraining(run, model, hidden)
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from pucl.registry import get
+from pucl.registry import entries, get
 
 View = Callable[[Tensor, Generator], Tensor]
 
@@ -19,3 +19,15 @@ def make_view(name: str, *, compiled: bool = False, **options: Any) -> View:
     """
     view = partial(get("views", name).function, **options)
     return torch.compile(view) if compiled else view
+
+
+def known_as(view: str | View) -> str | None:
+    """How a registered view is asked for, by name or with options through `make_view`; None for any other."""
+    if isinstance(view, str):
+        return view
+    if isinstance(view, partial):
+        for name, entry in entries("views").items():
+            if entry.function is view.func:
+                options = ", ".join(f"{option}={value!r}" for option, value in sorted(view.keywords.items()))
+                return f"{name}({options})" if options else name
+    return None
