@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 
 from pucl.errors import InputError
-from pucl.logistic import CrossFit
 from pucl.priors import PriorEstimate
 from pucl.priors.bbe import bbe
 from pucl.priors.dedpul import dedpul, running_median
@@ -19,6 +18,8 @@ from pucl.priors.km import _Curve, km1, km2
 from pucl.priors.scott import scott
 from pucl.priors.settings import from_single_set, to_single_set
 from pucl.priors.tice import tice
+from pucl.pseudo_labels.kernel_cvir import nystroem
+from pucl.pseudo_labels.rounds import play
 from pucl.registry import entries
 
 Array = NDArray[np.float64]
@@ -217,8 +218,10 @@ def test_estimate_from_embeddings(method: str, setting: str) -> None:
 
 def test_auto_is_its_constant_on_scores_out_of_fold() -> None:
     z, s = together(*points(0.4))
-    rows = torch.nn.functional.normalize(torch.as_tensor(z), dim=1) * 2**0.5
-    score = CrossFit(rows, torch.as_tensor(s), folds=5, seed=0, l2=0.1).scores().numpy()
+    rows = torch.nn.functional.normalize(torch.as_tensor(z), dim=1)
+    features = nystroem(rows, width=0.5, landmarks=400, seed=0)
+    told: dict[str, Any] = {"seed": 0, "rounds": 0, "folds": 5, "spread": 20.0, "most": 20_000}
+    score = play("test", rows, torch.as_tensor(s), features, prior=0.5, **told).score.numpy()
     expected: PriorEstimate = entries("priors")[AUTO].function(score[s], score[~s])
     assert estimate_prior(z, s) == expected == estimate_prior(torch.as_tensor(z), s.tolist())
     assert estimate_prior(score, s) == expected, "scores are taken as they are"

@@ -8,10 +8,13 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.errors import InputError
-from pucl.logistic import CrossFit, balanced_weights, fit_logistic
+from pucl.logistic import balanced_weights, fit_logistic, stratified_folds
 from pucl.priors.bbe import bbe
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.pseudo_labels.kernel_cvir import nystroem
+from pucl.pseudo_labels.prototypes import log_ratio
 from pucl.pseudo_labels.pupl import orientation_guard, seed_centres
+from pucl.pseudo_labels.rounds import at_gap, play
 
 
 def modes(n: int = 1500, *, k: int = 6, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -96,18 +99,20 @@ def test_guard_prevents_flips_on_classes_of_several_modes() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_cvir_holds_where_pupl_breaks(seed: int) -> None:
+@pytest.mark.parametrize("method", ["auto", "cvir", "prototypes"])
+def test_ours_hold_where_pupl_breaks(method: str, seed: int) -> None:
     z, labelled, y = modes(seed=seed)
-    found = pseudo_label(z, labelled, seed=seed)
+    found = pseudo_label(z, labelled, method=method, seed=seed)
     assert accuracy(found, labelled, y) > 0.97
     assert found.prior == pytest.approx(float(y[~labelled].float().mean()), abs=0.04)
     assert accuracy(pseudo_label(z, labelled, method="pupl", seed=seed, guard=True), labelled, y) < 0.9
 
 
-def test_cvir_labels_the_given_share() -> None:
+@pytest.mark.parametrize("method", ["kernel_cvir", "cvir", "prototypes"])
+def test_a_given_prior_is_the_share_labelled_positive(method: str) -> None:
     z, labelled, _ = modes()
     for prior in (0.2, 0.45, 0.7):
-        found = pseudo_label(z, labelled, prior=prior)
+        found = pseudo_label(z, labelled, method=method, prior=prior)
         assert float(found.labels[~labelled].float().mean()) == pytest.approx(prior, abs=0.002)
         assert found.prior == prior
 
@@ -124,7 +129,10 @@ def test_cvir_labels_the_given_share() -> None:
         ({"s": [1, 0, 0, 0, 0, 0]}, "at least two rows of each kind, to hold one out; got 1 labelled and 5"),
         ({"method": "cvri"}, "unknown pseudo-labellers 'cvri': did you mean 'cvir'?"),
         ({"seed": -1}, "seed must be a whole number ≥ 0; got -1"),
-        ({"rounds": 0}, "rounds must be a whole number ≥ 1; got 0"),
+        ({"rounds": -1}, "rounds must be a whole number ≥ 0; got -1"),
+        ({"spread": 0.0}, "spread must be a finite number > 0; got 0.0"),
+        ({"width": -1.0}, "width must be a finite number > 0; got -1.0"),
+        ({"method": "prototypes", "clusters": ()}, "clusters must be at least one number of clusters; got none"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:
@@ -189,12 +197,82 @@ def test_balanced_weights_give_both_classes_the_same_total() -> None:
     assert float(weight[target].sum()) == pytest.approx(float(weight[~target].sum()))
 
 
-def test_cross_fit_never_scores_a_row_it_has_seen() -> None:
-    # Labels without any relation to z: honest scores are at chance, scores of seen rows are not.
+def test_folds_deal_out_both_kinds_evenly() -> None:
+    target = torch.arange(203) % 4 == 0
+    fold = stratified_folds(target, 5, seed=0)
+    for kind in (target, ~target):
+        counts = torch.bincount(fold[kind], minlength=5)
+        assert int(counts.max() - counts.min()) <= 1
+
+
+def chance(n: int, k: int, *, n_p: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Rows without any structure, of which `n_p` are labelled."""
+    return F.normalize(torch.randn(n, k, generator=Generator().manual_seed(seed)), dim=1), torch.arange(n) < n_p
+
+
+def play_on(z: Tensor, labelled: Tensor, **change: Any) -> tuple[Tensor, float]:
+    how: dict[str, Any] = {"prior": None, "seed": 0, "rounds": 10, "folds": 5, "spread": 50.0, "most": 20_000}
+    return play("test", z, labelled, lambda x: x, **{**how, **change})
+
+
+def test_no_row_is_scored_by_a_model_that_has_seen_it() -> None:
+    # Labels without any relation to z: honest scores are at chance, whatever the rounds drop.
+    z, labelled = chance(400, 60, n_p=200, seed=0)
+    for rounds in (0, 5):
+        score = play_on(z, labelled, rounds=rounds, prior=0.5)[0]
+        share = (score[labelled][:, None] > score[~labelled]).float().mean()
+        assert abs(float(share) - 0.5) < 0.1
+    seen = fit_logistic(z, labelled, torch.ones(400), l2=1e-6)(z)[:, 0]
+    assert (seen[labelled][:, None] > seen[~labelled]).float().mean() > 0.65
+
+
+def test_rounds_do_not_lower_the_prior_by_themselves() -> None:
+    # P is a fair sample of U: π = 1. Scores that leak from fold to fold would make it fall from round to round.
+    values = []
+    for seed in range(5):
+        z, labelled = chance(600, 100, n_p=100, seed=seed)
+        values.append(play_on(z, labelled, seed=seed)[1])
+    assert sum(values) / 5 > 0.85
+
+
+def test_what_is_not_fitted_to_is_scored_all_the_same() -> None:
+    z, labelled, _ = modes(3000)
+    rows = F.normalize(z, dim=1)
+    some, every = (play_on(rows, labelled, most=most)[0] for most in (150, 20_000))
+    assert some.isfinite().all() and float(torch.corrcoef(torch.stack([some, every]))[0, 1]) > 0.9
+
+
+def test_landmarks_give_the_kernel() -> None:
+    z, _ = chance(50, 4, n_p=5, seed=0)
+    z = z.double()
+    f = nystroem(z, width=0.5, landmarks=50, seed=0)(z)
+    assert torch.allclose(f @ f.T, torch.exp((z @ z.T - 1) / 0.5), atol=1e-4)
+    few = nystroem(z, width=0.5, landmarks=10, seed=0)(z)
+    assert few.shape[1] <= 10 and (few.pow(2).sum(1) <= 1 + 1e-6).all()
+
+
+def test_ratio_of_a_cluster_leaves_the_row_itself_out() -> None:
+    cluster, labelled = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([True, True, False, True, False, False])
+    found = log_ratio(cluster, labelled, 2)
+    # Row 0 sees one other labelled and one unlabelled row in its cluster; row 5 one labelled and one unlabelled.
+    by_hand = [(2 / 5, 2 / 5), (2 / 5, 2 / 5), (3 / 5, 1 / 5), (1 / 5, 3 / 5), (2 / 5, 2 / 5), (2 / 5, 2 / 5)]
+    assert found.tolist() == pytest.approx([float(np.log(p / u)) for p, u in by_hand], abs=1e-6)
+
+
+def test_a_clear_gap_near_the_estimate_is_the_share() -> None:
     g = Generator().manual_seed(0)
-    z, target = torch.randn(200, 60, generator=g), torch.arange(200) % 2 == 0
-    fit = CrossFit(z, target, folds=5, seed=0, l2=1e-3)
-    honest = ((fit.scores() > 0) == target).float().mean()
-    seen = ((fit_logistic(z, target, torch.ones(200), l2=1e-3)(z)[:, 0] > 0) == target).float().mean()
-    assert seen > 0.7 and abs(float(honest) - 0.5) < 0.12
-    assert all(int((fit.fold[target] == k).sum()) == 20 for k in range(5))
+    positive = torch.arange(2000) < 900
+    apart, together = (torch.randn(2000, generator=g) + gap * positive for gap in (8.0, 1.5))
+    for wrong in (0.42, 0.45, 0.48):
+        assert at_gap(apart, wrong, 100) == pytest.approx(0.45, abs=0.003)
+        assert at_gap(together, wrong, 100) == wrong, "no gap"
+        assert at_gap(apart, wrong, 10_000) == pytest.approx(wrong, abs=0.005), "P is large: π̂ is trusted"
+
+
+def test_prototypes_with_few_rows() -> None:
+    z, labelled, y = modes(120, k=2)
+    found = pseudo_label(z, labelled, method="prototypes", clusters=(100,))  # 22 are taken: a fifth of U
+    assert torch.equal(found.labels, pseudo_label(z, labelled, method="prototypes", clusters=(22,)).labels)
+    assert accuracy(pseudo_label(z, labelled, method="prototypes", clusters=(4,)), labelled, y) > 0.95
+    with pytest.raises(InputError, match="at least 2 labelled and 10 unlabelled rows; got 2 labelled and 4 unlabelled"):
+        pseudo_label(torch.rand(6, 2), [1, 1, 0, 0, 0, 0], method="prototypes")

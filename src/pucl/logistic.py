@@ -58,53 +58,20 @@ def fit_logistic(
     return _layer(beta.to(z.dtype))
 
 
-class CrossFit:
-    """Out-of-fold scores: a row's score always comes from a model that never saw the row's fold.
-
-    Folds are drawn once, P and U apart, so each holds its share of both; a second fit starts from the first's models.
-    Of more than `most` rows outside the target a random part is fitted to; all are scored.
-    """
-
-    def __init__(self, z: Tensor, target: Tensor, *, folds: int, seed: int, l2: float, most: int | None = None) -> None:
-        self.z, self.target, self.folds, self.l2 = z, target, folds, l2
-        self.fold = _stratified_folds(target.cpu(), folds, seed).to(z.device)
-        self.models: list[nn.Linear | None] = [None] * folds
-        self.fitted = target | _some(~target, most, seed) if most else torch.ones_like(target)
-
-    def scores(self, use: Tensor | None = None) -> Tensor:
-        """Logits of every row (n,), from balanced fits to the rows marked in `use` (all of them when not given)."""
-        rows = self.fitted if use is None else self.fitted & use
-        scores = torch.empty(len(self.z), dtype=self.z.dtype, device=self.z.device)
-        for k in range(self.folds):
-            train, held = rows & (self.fold != k), self.fold == k
-            goal = self.target[train]
-            model = fit_logistic(self.z[train], goal, balanced_weights(goal), l2=self.l2, start=self.models[k])
-            scores[held] = model(self.z[held]).squeeze(1)
-            self.models[k] = model
-        return scores
-
-
 def balanced_weights(target: Tensor) -> Tensor:
     """Weights that give both classes the same total, (n,)."""
     positive = target.to(torch.float64)
     return positive / positive.sum().clamp(min=1) + (1 - positive) / (1 - positive).sum().clamp(min=1)
 
 
-def _stratified_folds(target: Tensor, folds: int, seed: int) -> Tensor:
-    """A fold number for every row (n,), each class dealt out evenly in random order."""
+def stratified_folds(target: Tensor, folds: int, seed: int) -> Tensor:
+    """A fold number for every row (n,), each class dealt out evenly in random order; the same on every device."""
     generator = torch.Generator().manual_seed(seed)
     fold = torch.empty(len(target), dtype=torch.long)
     for value in (True, False):
-        members = (target.bool() == value).nonzero().flatten()
+        members = (target.cpu().bool() == value).nonzero().flatten()
         fold[members[torch.randperm(len(members), generator=generator)]] = torch.arange(len(members)) % folds
-    return fold
-
-
-def _some(members: Tensor, most: int, seed: int) -> Tensor:
-    """At most `most` random rows of those marked, (n,) bool."""
-    rows = members.cpu().nonzero().flatten()
-    chosen = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:most]]
-    return torch.zeros_like(members, device="cpu").index_fill_(0, chosen, True).to(members.device)
+    return fold.to(target.device)
 
 
 def _layer(beta: Tensor) -> nn.Linear:

@@ -15,15 +15,16 @@ from torch import Tensor
 from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
-from pucl.logistic import CrossFit
 from pucl.priors import PriorEstimate
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
+from pucl.pseudo_labels.kernel_cvir import nystroem
+from pucl.pseudo_labels.rounds import play
 from pucl.registry import Entry, get
 
 OWNER = "pucl.estimate_prior"
 AUTO = "bbe"  # what method="auto" means; provisional until the study of estimators decides
-RIDGE = 0.1  # of the logistic regressions, as in cvir
+SPREAD, WIDTH, LANDMARKS, MOST = 20.0, 0.5, 400, 20_000  # of the scores, as in kernel_cvir
 REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
 Estimator = Callable[[Array, Array], float]
 
@@ -42,11 +43,11 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Estimate π, the share of positives inside the unlabelled set.
 
-    Estimators of scores get out-of-fold logits (or probabilities) of a logistic regression of P against U on the
-    embeddings; estimators of points get the embeddings themselves. The interval is the method's own where it has one;
-    else it comes from resampled scores (percentiles over `bootstrap` replicates), or for estimators of points from
-    ten half-samples of at most 300 rows a set (value ± z · sd, the sd scaled to the full size). It shows the spread
-    of sampling only, not the bias an estimator has where the classes overlap.
+    Estimators of scores get out-of-fold logits (or probabilities) of a logistic regression of P against U with the
+    kernel of `kernel_cvir`; estimators of points get the embeddings themselves. The interval is the method's own where
+    it has one; else it comes from resampled scores (percentiles over `bootstrap` replicates), or for estimators of
+    points from ten half-samples of at most 300 rows a set (value ± z · sd, the sd scaled to the full size). It shows
+    the spread of sampling only, not the bias an estimator has where the classes overlap.
 
     Args:
         z: embeddings (n, k), or scores (n,) that rank positives high and come from models that did not see the row.
@@ -120,12 +121,10 @@ def _sample_for(entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: 
         return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy())
     if rows.ndim == 1:
         return np.asarray(rows.double().numpy())
-    smaller = min(int(labelled.sum()), int((~labelled).sum()))
-    if smaller < 2:
-        counts = Described(f"{int(labelled.sum())} labelled and {int((~labelled).sum())} unlabelled")
-        raise bad_argument(OWNER, "s", "labels with at least two rows of each kind, to hold one out", counts)
-    scaled = F.normalize(rows.float() if rows.dtype != torch.float64 else rows, dim=1) * rows.shape[1] ** 0.5
-    logits = CrossFit(scaled, torch.from_numpy(labelled), folds=min(folds, smaller), seed=seed, l2=RIDGE).scores()
+    points = F.normalize(rows.float() if rows.dtype != torch.float64 else rows, dim=1)
+    features = nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=seed)
+    told = {"seed": seed, "rounds": 0, "folds": folds, "spread": SPREAD, "most": MOST}
+    logits = play(OWNER, points, torch.from_numpy(labelled), features, prior=0.5, **told).score  # type: ignore[arg-type]
     return np.asarray((logits if "score" in entry.inputs else torch.sigmoid(logits)).double().numpy())
 
 

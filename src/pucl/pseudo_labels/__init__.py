@@ -12,6 +12,7 @@ from pucl.labels import check_labels
 from pucl.registry import get
 
 OWNER = "pucl.pseudo_label"
+AUTO = "kernel_cvir"  # what method="auto" means; benchmarks/labellers.py is the study behind it
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,14 @@ def cut(scores: Tensor, share: float) -> Tensor:
 
 
 def pseudo_label(
-    z: Any, s: Any, *, method: str = "cvir", prior: float | None = None, seed: int = 0, **options: Any
+    z: Any, s: Any, *, method: str = "auto", prior: float | None = None, seed: int = 0, **options: Any
 ) -> PseudoLabels:
     """Pseudo-label every row of an embedding.
 
     Args:
         z: embeddings (n, k), finite.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
-        method: a registered pseudo-labeller.
+        method: a registered pseudo-labeller, or ``"auto"``.
         prior: π, the share of positives among the unlabelled rows; estimated or not needed when not given.
         seed: of whatever is random in the method.
         options: what else the method takes.
@@ -80,5 +81,7 @@ def pseudo_label(
     if prior is not None:
         check_share(OWNER, "prior", prior)
     check_count(OWNER, "seed", seed, low=0)
-    result: PseudoLabels = get("pseudo-labellers", method).function(rows, labelled, prior=prior, seed=seed, **options)
+    result: PseudoLabels = get("pseudo-labellers", AUTO if method == "auto" else method).function(
+        rows, labelled, prior=prior, seed=seed, **options
+    )
     return result

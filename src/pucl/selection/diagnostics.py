@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from pucl.encoders.inputs import Standardise, check_finite
 from pucl.errors import Described, bad_argument, check_count
 from pucl.labels import check_labels
-from pucl.logistic import CrossFit, fit_logistic
+from pucl.logistic import fit_logistic, stratified_folds
 from pucl.ordering import auc, null_error, spearman, weighted_auc
 from pucl.pseudo_labels import PseudoLabels
 from pucl.pseudo_labels.kmeans import kmeans
@@ -193,7 +193,7 @@ def _told_apart(rows: Tensor, positive: Tensor, weight: Tensor, folds: int, seed
     The error takes the weighted rows as (Σw)² / Σw² rows of weight 1.
     """
     rows = Standardise.of(rows)(rows)
-    fold = CrossFit(rows, positive, folds=folds, seed=seed, l2=RIDGE).fold
+    fold = stratified_folds(positive, folds, seed)
     goal = positive.double()
     values, variances = [], []
     for f in range(folds):

@@ -1,0 +1,69 @@
+"""CVIR on an embedding with a kernel: the score may bend around classes of many modes."""
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+from pucl.errors import check_count, check_positive
+from pucl.pseudo_labels import PseudoLabels
+from pucl.pseudo_labels.rounds import Features, play
+from pucl.registry import register
+
+OWNER = "kernel_cvir"
+SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
+
+
+@register("pseudo-labellers", reference="ours; Garg et al. 2021, Williams and Seeger 2001")
+def kernel_cvir(
+    z: Tensor,
+    labelled: Tensor,
+    *,
+    prior: float | None = None,
+    seed: int = 0,
+    rounds: int = 10,
+    folds: int = 5,
+    spread: float = 20.0,
+    width: float = 0.5,
+    landmarks: int = 400,
+    most: int = 20_000,
+) -> PseudoLabels:
+    """`cvir` with a Gaussian kernel on the sphere in place of the plain embedding, through landmarks.
+
+        k(z, z') = exp((cos(z, z') − 1) / h),    φ(z) = Λ^(−1/2) Vᵀ k(z, L),    k(L, L) = V Λ Vᵀ
+
+    where L are rows drawn at random and h is the width. A plane in φ is a weighted sum of bumps on the embedding.
+
+    Args:
+        z: embeddings (n, k).
+        labelled: s, (n,) bool.
+        prior: π; estimated when not given.
+        seed: of the folds and the landmarks.
+        rounds: how often likely positives are dropped and the score refitted.
+        folds: how many folds the scores are made with; fewer when P or U is smaller.
+        spread: variance of the logits before any row is seen; a smaller one is a stronger ridge.
+        width: h; a larger one is nearer to `cvir`.
+        landmarks: how many; all rows when there are fewer.
+        most: how many labelled and how many unlabelled rows the regressions are fitted to; all are scored.
+    """
+    check_positive(OWNER, "width", width)
+    check_count(OWNER, "landmarks", landmarks)
+    rows = F.normalize(z, dim=1)
+    found = play(
+        OWNER, rows, labelled, nystroem(rows, width=width, landmarks=landmarks, seed=seed),
+        prior=prior, seed=seed, rounds=rounds, folds=folds, spread=spread, most=most,
+    )  # fmt: skip
+    return PseudoLabels.from_scores(found.score, labelled, prior=found.prior)
+
+
+def nystroem(rows: Tensor, *, width: float, landmarks: int, seed: int) -> Features:
+    """φ for rows of length 1: inner products of features are the kernel's values, as well as the landmarks allow."""
+    chosen = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:landmarks].to(rows.device)
+    centres = rows[chosen]
+
+    def kernel(x: Tensor) -> Tensor:
+        return torch.exp((x @ centres.T - 1) / width)
+
+    values, vectors = torch.linalg.eigh(kernel(centres).to(torch.float64))
+    kept = values > SMALLEST * values[-1]
+    root = (vectors[:, kept] / values[kept].sqrt()).to(rows.dtype)
+    return lambda x: kernel(x) @ root

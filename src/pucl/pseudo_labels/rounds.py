@@ -1,0 +1,132 @@
+"""CVIR's rounds on any features: score P against U, estimate π, drop the likely positives from U, refit."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor, nn
+
+from pucl.errors import Described, bad_argument, check_count, check_positive
+from pucl.logistic import balanced_weights, fit_logistic, stratified_folds
+from pucl.priors.bbe import bbe
+from pucl.pseudo_labels import cut
+
+Features = Callable[[Tensor], Tensor]
+NEAR, CLEAR = 0.005, 3.0  # of a gap: share of U on either side, how much wider than the spacing at π̂
+PIECE = 1 << 16  # rows whose features are held together when all are scored
+
+
+class Found(NamedTuple):
+    """A score for every row (n,), from models that never saw it, and π, given or found."""
+
+    score: Tensor
+    prior: float
+
+
+@torch.no_grad()
+def play(
+    owner: str,
+    z: Tensor,
+    labelled: Tensor,
+    features: Features,
+    *,
+    prior: float | None,
+    seed: int,
+    rounds: int,
+    folds: int,
+    spread: float,
+    most: int,
+) -> Found:
+    """Conditional value ignoring risk, once for every fold, on all rows outside it.
+
+    Each fold has a logistic regression of P against those rows of U it takes for negatives: all of them at first, then
+    those outside the top π̂ of its own scores. The fold itself is scored, never used, not even to choose what others
+    drop: rows dropped by models that have seen the fold would raise the scores of its labelled rows and lower those of
+    its unlabelled positives, and π̂ would fall from round to round. π̂ is BBE's on the scores of all folds,
+    in the end moved to a gap, see `at_gap`.
+
+    Args:
+        owner: who asks, for errors.
+        z: rows (n, k).
+        labelled: s, (n,) bool.
+        features: rows (m, k) → features (m, d) of length about 1.
+        prior: π; estimated when not given.
+        seed: of the folds and of the rows that are fitted to.
+        rounds: how often likely positives are dropped and the models refitted; with 0, P is told from all of U.
+        folds: how many; fewer when P or U is smaller.
+        spread: variance v of the logits before any row is seen; the ridge is 1 / (v n_P).
+        most: how many labelled and how many unlabelled rows are fitted to; all are scored.
+    """
+    check_count(owner, "rounds", rounds, low=0)
+    check_count(owner, "folds", folds, low=2)
+    check_positive(owner, "spread", spread)
+    check_count(owner, "most", most, low=2)
+    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
+    if min(n_p, n_u) < 2:
+        got = Described(f"{n_p} labelled and {n_u} unlabelled")
+        raise bad_argument(owner, "s", "labels with at least two rows of each kind, to hold one out", got)
+    folds = min(folds, n_p, n_u)
+    fold = stratified_folds(labelled, folds, seed)
+    used = torch.cat([_some(kind, most, seed) for kind in (labelled, ~labelled)])
+    models, share = _play(features(z[used]), labelled[used], fold[used], prior, rounds, 1 / (spread * min(n_p, most)))
+    score = torch.empty(len(z), dtype=z.dtype, device=z.device)
+    for k, model in enumerate(models):
+        for rows in torch.split((fold == k).nonzero().flatten(), PIECE):
+            score[rows] = model(features(z[rows])).squeeze(1)
+    return Found(score, share)
+
+
+def _play(
+    f: Tensor, labelled: Tensor, fold: Tensor, prior: float | None, rounds: int, l2: float
+) -> tuple[list[nn.Linear], float]:
+    """The models of all folds after the last round, and π."""
+    outside = [fold != k for k in range(int(fold.max()) + 1)]
+    negative = [~labelled & rows for rows in outside]
+    models: list[nn.Linear | None] = [None] * len(outside)
+    share = 0.5 if prior is None else prior
+    for turn in range(rounds + 1):
+        scores = []
+        for k, rows in enumerate(outside):
+            train = labelled & rows | negative[k]
+            goal = labelled[train]
+            models[k] = fit_logistic(f[train], goal, balanced_weights(goal), l2=l2, start=models[k])
+            scores.append(models[k](f).squeeze(1))  # type: ignore[misc]
+        honest = torch.stack(scores).gather(0, fold[None])[0]
+        if prior is None:
+            share = bbe(honest[labelled].cpu().numpy(), honest[~labelled].cpu().numpy()).value
+        if turn < rounds:
+            negative = [_below(score, ~labelled & rows, share) for score, rows in zip(scores, outside, strict=True)]
+    if prior is None:
+        share = at_gap(honest[~labelled], share, int(labelled.sum()))
+    return [model for model in models if model is not None], share
+
+
+def at_gap(scores: Tensor, share: float, n_p: int) -> float:
+    """The share moved to a clear gap in the scores of U (n_U,), if there is one near; else as it is.
+
+    Where the classes are well apart, the scores leave a gap, and the share above it is a better π than any ratio of
+    tails. It is taken when it lies within one standard error of P's sample, π̂ / √n_P, and is `CLEAR` times wider than
+    the spacing of the scores at π̂ itself.
+    """
+    descending, n = scores.sort(descending=True).values, len(scores)
+    near, reach, here = max(1, round(NEAR * n)), share / n_p**0.5, round(share * n)
+    first, last = max(near, round((share - reach) * n)), min(n - near, round((share + reach) * n))
+    if not first <= here <= last:
+        return share
+    places = torch.arange(first, last + 1, device=scores.device)
+    spacing = descending[places - near] - descending[places + near - 1]
+    best = int(spacing.argmax())
+    return (first + best) / n if spacing[best] > CLEAR * spacing[here - first] else share
+
+
+def _below(score: Tensor, rows: Tensor, share: float) -> Tensor:
+    """The rows but the share with the highest scores; a single row stays."""
+    return rows & (score < cut(score[rows], share)) if int(rows.sum()) > 1 else rows
+
+
+def _some(members: Tensor, most: int, seed: int) -> Tensor:
+    """The numbers of at most `most` random rows of those marked, in order."""
+    rows = members.cpu().nonzero().flatten()
+    if len(rows) > most:
+        rows = rows[torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:most]].sort().values
+    return rows.to(members.device)
