@@ -18,7 +18,7 @@ from pucl.encoders.inputs import Encoder
 from pucl.errors import InputError
 from pucl.heads import fit_head
 from pucl.heads.calibration import Calibrated, calibrate
-from pucl.heads.finetune import confident_rows, fine_tune, relabel
+from pucl.heads.finetune import confident_rows, fine_tune
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.registry import entries
 from pucl.training import TrainConfig, pretrain
@@ -263,7 +263,7 @@ def test_fine_tuning_improves_the_digits_in_seconds() -> None:
 
 def test_fine_tuning_is_drawn_by_its_seed() -> None:
     x, s, encoder, pseudo, x_test, _ = digits()
-    how: dict[str, Any] = {"epochs": 1, "rounds": 2, "device": "cpu"}
+    how: dict[str, Any] = {"epochs": 2, "device": "cpu"}
     first, again, other = (fine_tune(x, s, pseudo, encoder, seed=seed, **how)(x_test) for seed in (0, 0, 1))
     assert torch.equal(first, again) and not torch.equal(first, other)
 
@@ -293,15 +293,6 @@ def test_fine_tuning_takes_vectors_and_any_view() -> None:
         assert accuracy(model, z, y) > 0.9
 
 
-def test_relabel_cuts_at_the_prior() -> None:
-    logits = torch.randn(1010, generator=Generator().manual_seed(0)) * 3 - 5
-    labelled = torch.arange(1010) < 10
-    found = relabel(logits, labelled, prior=0.37)
-    assert int(found.labels[~labelled].sum()) == 370 and found.labels[labelled].all() and found.prior == 0.37
-    assert torch.allclose(found.reliability, (2 * found.probability - 1).abs())
-    assert logits[~labelled & found.labels].min() > logits[~labelled & ~found.labels].max()
-
-
 def test_confident_rows_are_the_most_reliable_of_either_class() -> None:
     labelled = torch.arange(110) < 10
     probability = torch.cat([torch.zeros(10), torch.linspace(0.51, 0.6, 40), torch.linspace(0, 0.2, 60)])
@@ -316,15 +307,14 @@ def test_confident_rows_are_the_most_reliable_of_either_class() -> None:
     [
         ({"confident": 0}, "confident must be a number in (0, 1]; got 0"),
         ({"confident": 1.2}, "confident must be a number in (0, 1]; got 1.2"),
-        ({"rounds": 0}, "rounds must be a whole number ≥ 1; got 0"),
         ({"epochs": 0}, "epochs must be a whole number ≥ 1; got 0"),
         ({"batch_size": 1}, "batch_size must be a whole number ≥ 2; got 1"),
         ({"learning_rate": 0}, "learning_rate must be a finite number > 0; got 0"),
         ({"encoder_scale": -1}, "encoder_scale must be a finite number > 0; got -1"),
         ({"s": [1, 0]}, "s must be of length 30, one label per row; got length 2"),
         ({"x": torch.rand(29, 4), "s": [1] + [0] * 28}, "pseudo must be of length 29, one per row of x; got 30"),
-        ({"positive": 0.0, "rounds": 2}, "pseudo must be labels of both classes; got labels of one class only"),
-        ({"prior": 1.0, "rounds": 2}, "pseudo.prior must be a number strictly between 0 and 1; got 1.0"),
+        ({"positive": 0.0}, "pseudo must be labels of both classes; got labels of one class only"),
+        ({"prior": 1.0}, "pseudo.prior must be a number strictly between 0 and 1; got 1.0"),
         ({"view": "simclrr"}, "unknown views 'simclrr': did you mean 'simclr'?"),
     ],
 )

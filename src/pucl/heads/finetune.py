@@ -1,7 +1,6 @@
-"""Fine-tuning: encoder and linear layer together, on the pseudo-labels; in rounds, on the model's own predictions."""
+"""Fine-tuning: encoder and linear layer together, on pseudo-labels that the network renews as it learns."""
 
 import copy
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
 from pucl.heads.linear import linear
 from pucl.labels import check_labels
-from pucl.pseudo_labels import PseudoLabels
+from pucl.pseudo_labels import PseudoLabels, cut
 from pucl.training.batches import epoch_order, resident_batches, steps_per_epoch
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
@@ -25,7 +24,8 @@ from pucl.training.seeds import seed_of
 from pucl.views import View, make_view
 
 OWNER = "pucl.heads.fine_tune"
-MOMENTUM = 0.9
+WEIGHT_DECAY = 0.01
+LABELLED = 0.2  # share of every batch
 
 
 class FineTuned(nn.Module):
@@ -48,11 +48,12 @@ class FineTuned(nn.Module):
 
 @dataclass(frozen=True)
 class _Plan:
-    """How every round is trained, checked; the names are those of `fine_tune`."""
+    """How to train, checked; the names are those of `fine_tune`."""
 
     config: TrainConfig
     view: View
     encoder_scale: float
+    renew: bool
     confident: float
     weighted: bool
     device: torch.device
@@ -64,41 +65,46 @@ def fine_tune(
     pseudo: PseudoLabels,
     encoder: nn.Module,
     *,
-    epochs: int = 20,
-    batch_size: int = 512,
-    learning_rate: float = 0.01,
-    encoder_scale: float = 0.1,
+    epochs: int = 10,
+    batch_size: int = 320,
+    learning_rate: float = 1e-3,
+    encoder_scale: float = 1.0,
     view: str | View | None = None,
+    renew: bool = True,
     confident: float = 1.0,
     weighted: bool = True,
-    rounds: int = 1,
     seed: int = 0,
     device: str | torch.device | None = None,
 ) -> FineTuned:
-    """Train a copy of the encoder together with a linear layer on the pseudo-labels.
+    """Train a copy of the encoder together with a linear layer, the pseudo-labels changing as they learn.
+
+        min_θ  π̂ mean_{i ∈ P} CE(σ(f_θ(t(x_i))), 1)  +  mean_{i ∈ U} 1[f_i < q] CE(σ(f_θ(t(x_i))), 0)
+
+    where t is a view of the row, drawn anew at every step, f_i the logit of the row as it is, from the network at the
+    start of the epoch, and q the cut above which a share π̂ of U lies: likely positives are left out, not called
+    positive, so that the network need not repeat the mistakes of the labels it started from (CVIR in the network,
+    Garg et al. 2021). The first epoch leaves out what `pseudo` calls positive, and π̂ is its prior. The layer starts as the
+    linear head of the given encoder. A fifth of every batch is labelled.
+
+    With ``renew=False`` the pseudo-labels stay as they are and every row counts by its reliability:
 
         min_θ  Σ_i r_i · CE(σ(f_θ(t(x_i))), ỹ_i)
-
-    where ỹ is the pseudo-label, r its reliability and t one view of the row, drawn anew at every step. The layer starts
-    as the linear head of the given encoder, so that the encoder is not led astray by a random one. Classes are balanced
-    through the pseudo-labels only.
-
-    With several rounds, the unlabelled rows get new pseudo-labels after each, see `relabel`, and the next round starts
-    again from the given encoder.
 
     Args:
         x: raw rows, as for `pucl.pretrain`.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
         pseudo: pseudo-labels of the rows.
         encoder: raw rows → embeddings; it stays as it is.
-        epochs: passes over the rows, in every round.
+        epochs: passes over the rows.
         batch_size: rows per step; all of them when there are fewer.
-        learning_rate: of the layer at the start; it falls to 0 along half a cosine. SGD with a momentum of 0.9.
+        learning_rate: of the layer at the start; it falls to 0 along half a cosine. AdamW.
         encoder_scale: the learning rate of the encoder as a multiple of that of the layer.
-        view: a registered view or a function ``(x, generator) → x``; that of `pucl.pretrain` when not given.
-        confident: share of the unlabelled rows that are used, within (0, 1]: the most reliable of either class.
-        weighted: whether reliability counts; all used rows alike otherwise.
-        rounds: of training and relabelling.
+        view: a registered view or a function ``(x, generator) → x``; when not given, a shift by a pixel of images and
+            that of `pucl.pretrain` of anything else.
+        renew: look again at the unlabelled rows before every epoch.
+        confident: with ``renew=False``, the share of the unlabelled rows that is used, within (0, 1]: the most reliable
+            of either class.
+        weighted: with ``renew=False``, whether reliability counts; all used rows alike otherwise.
         seed: of the batches and the views.
         device: where to train, in bfloat16 on a GPU and in float32 on a CPU; a GPU if there is one.
 
@@ -115,14 +121,24 @@ def fine_tune(
     check_count(OWNER, "seed", seed, low=0)
     if not is_number(confident) or not 0 < confident <= 1:
         raise bad_argument(OWNER, "confident", "a number in (0, 1]", confident)
-    if check_count(OWNER, "rounds", rounds) > 1:
+    if renew:
         check_share(OWNER, "pseudo.prior", pseudo.prior)
+        if int((~labelled).sum()) < 2:
+            raise bad_argument(OWNER, "s", "labels with at least two unlabelled rows", Described("fewer"))
     place = pick_device(device)
-    view = default_view(tuple(rows.shape[1:])) if view is None else view
+    if view is None:
+        view = "shift" if rows.ndim == 4 else default_view(tuple(rows.shape[1:]))
     plan = _Plan(
-        config=TrainConfig(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, seed=seed),
+        config=TrainConfig(
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            labelled_share=LABELLED if renew else None,
+            seed=seed,
+        ),
         view=make_view(view) if isinstance(view, str) else view,
         encoder_scale=encoder_scale,
+        renew=renew,
         confident=confident,
         weighted=weighted,
         device=place,
@@ -134,23 +150,12 @@ def fine_tune(
         probability=pseudo.probability.to(place),
         reliability=pseudo.reliability.to(place),
     )
-    model = _round(rows, labelled, pseudo, encoder, plan, 0)
-    for number in range(1, rounds):
-        with torch.no_grad():
-            logits = model.score(embed(model.encoder, rows, normalise=False))
-        pseudo = relabel(logits, labelled, prior=pseudo.prior)
-        model = _round(rows, labelled, pseudo, encoder, plan, number)
-    return model
-
-
-def relabel(logits: Tensor, labelled: Tensor, *, prior: float) -> PseudoLabels:
-    """Pseudo-labels from a model's own logits, cut so that a share π of the unlabelled rows is positive."""
-    check_share("pucl.heads.relabel", "prior", prior)
-    n_unlabelled = int((~labelled).sum())
-    if n_unlabelled < 2:
-        got = Described(f"{n_unlabelled}")
-        raise bad_argument("pucl.heads.relabel", "labelled", "labels with at least two unlabelled rows", got)
-    return PseudoLabels.from_scores(logits, labelled, prior=prior)
+    # Parts of others may draw from the global generator: a layer when it is made, an encoder that drops units.
+    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+        torch.manual_seed(seed_of(seed, "fine-tuning", 0))
+        model = _start(rows, labelled, pseudo, encoder, place)
+        _train(model, rows, labelled, pseudo, plan)
+    return model.eval().requires_grad_(False)
 
 
 def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:
@@ -166,57 +171,58 @@ def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tens
     return torch.cat(chosen).sort().values
 
 
-def _round(
-    rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, plan: _Plan, number: int
-) -> FineTuned:
-    """One round, from the given encoder to a trained model."""
+def _train(model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
+    if not plan.renew:
+        used = confident_rows(labelled, pseudo, plan.confident)
+        rows, labelled = rows[used], labelled[used]
+        pseudo = replace(pseudo, labels=pseudo.labels[used], reliability=pseudo.reliability[used])
+    config = replace(plan.config, batch_size=min(plan.config.batch_size, len(rows)))
     gpu = plan.device.type == "cuda"
-    # Parts of others may draw from the global generator: a layer when it is made, an encoder that drops units.
-    with torch.random.fork_rng(devices=[plan.device] if gpu else []):
-        torch.manual_seed(seed_of(plan.config.seed, "fine-tuning", number))
-        model = _start(rows, labelled, pseudo, encoder, plan.device)
-        _train(model, rows, labelled, pseudo, plan, number)
-    return model.eval().requires_grad_(False)
-
-
-def _train(model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan, number: int) -> None:
-    used = confident_rows(labelled, pseudo, plan.confident)
-    x, goal = rows[used], pseudo.labels[used].to(torch.float32)
-    weight = pseudo.reliability[used].to(torch.float32) if plan.weighted else torch.ones_like(goal)
-    weight = weight / weight.mean()  # a labelled row has 1, so this is above 0
-    config, gpu = plan.config, plan.device.type == "cuda"
     rates = (config.learning_rate * plan.encoder_scale, config.learning_rate)
     parts = (model.encoder, model.layer)
     groups = [{"params": list(part.parameters()), "peak": rate} for part, rate in zip(parts, rates, strict=True)]
-    optimiser = torch.optim.SGD(groups, lr=0.0, momentum=MOMENTUM)
+    optimiser = torch.optim.AdamW(groups, lr=0.0, weight_decay=WEIGHT_DECAY)
     generator = Generator(device=plan.device)
-    model.train()
-    for step, total, members, batch in _batches(x, config, number):
-        generator.manual_seed(seed_of(config.seed, "views", number * total + step))
-        seen = plan.view(to_float(batch), generator)
-        with torch.autocast("cuda", torch.bfloat16) if gpu else nullcontext():
-            z = model.encoder(seen)
-        loss = F.binary_cross_entropy_with_logits(model.score(z), goal[members], weight[members])
-        for group in optimiser.param_groups:
-            group["lr"] = scheduled(step, total=total, warmup=0, peak=group["peak"], final=0.0)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+    per_epoch = steps_per_epoch(len(rows), config)
+    for epoch in range(config.epochs):
+        goal, weight = _renewed(model, rows, labelled, pseudo, epoch) if plan.renew else _given(pseudo, plan)
+        model.train()
+        order = epoch_order(labelled, config, epoch).to(plan.device)
+        for at, (members, batch) in enumerate(zip(order, resident_batches(rows, order), strict=True)):
+            step = epoch * per_epoch + at
+            generator.manual_seed(seed_of(config.seed, "views", step))
+            seen = plan.view(to_float(batch), generator)
+            with torch.autocast("cuda", torch.bfloat16) if gpu else nullcontext():
+                z = model.encoder(seen)
+            share = weight[members] / weight[members].sum().clamp(min=1e-12)
+            loss = F.binary_cross_entropy_with_logits(model.score(z), goal[members], share, reduction="sum")
+            for group in optimiser.param_groups:
+                group["lr"] = scheduled(step, total=config.epochs * per_epoch, warmup=0, peak=group["peak"], final=0.0)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
 
 
-def _batches(x: Tensor, config: TrainConfig, number: int) -> Iterator[tuple[int, int, Tensor, Tensor]]:
-    """The steps of a round: number of the step, of how many, which rows, and the rows themselves."""
-    own = TrainConfig(
-        epochs=config.epochs,
-        batch_size=min(config.batch_size, len(x)),
-        seed=seed_of(config.seed, "round", number),
-    )
-    per_epoch = steps_per_epoch(len(x), own)
-    for epoch in range(own.epochs):
-        order = epoch_order(torch.zeros(len(x), dtype=torch.bool), own, epoch).to(x.device)
-        batches = zip(order, resident_batches(x, order), strict=True)
-        for at, (members, batch) in enumerate(batches):
-            yield epoch * per_epoch + at, own.epochs * per_epoch, members, batch
+def _given(pseudo: PseudoLabels, plan: _Plan) -> tuple[Tensor, Tensor]:
+    """Targets and weights (n,) that stay: the pseudo-labels and their reliability."""
+    goal = pseudo.labels.to(torch.float32)
+    return goal, pseudo.reliability.to(torch.float32) if plan.weighted else torch.ones_like(goal)
+
+
+@torch.no_grad()
+def _renewed(
+    model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, epoch: int
+) -> tuple[Tensor, Tensor]:
+    """Targets and weights (n,) of an epoch: P against U without its likely positives, π̂ against the rest of 1."""
+    unlabelled = ~labelled
+    likely = pseudo.labels
+    if epoch:
+        score = model.eval().score(embed(model.encoder, rows, normalise=False).to(rows.device))
+        likely = score > cut(score[unlabelled], pseudo.prior)
+    weight = (unlabelled & ~likely).to(torch.float32)
+    # Labelled rows are a part LABELLED of the batches and shall weigh as much as a share π̂ of the others.
+    weight[labelled] = pseudo.prior * (1 - LABELLED) / LABELLED
+    return labelled.to(torch.float32), weight
 
 
 def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> FineTuned:

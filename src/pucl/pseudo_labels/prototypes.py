@@ -10,6 +10,7 @@ from pucl.errors import Described, bad_argument, check_count
 from pucl.priors.bbe import bbe
 from pucl.pseudo_labels import PseudoLabels
 from pucl.pseudo_labels.kmeans import kmeans
+from pucl.pseudo_labels.rounds import at_gap
 from pucl.registry import register
 
 OWNER = "prototypes"
@@ -24,7 +25,7 @@ def prototypes(
     prior: float | None = None,
     seed: int = 0,
     clusters: Sequence[int] = (25, 50, 100, 200),
-    repeats: int = 4,
+    repeats: int = 2,
     max_iter: int = 15,
 ) -> PseudoLabels:
     """The ratio p(z | P) / p(z | U) through clusters of different sizes.
@@ -32,8 +33,8 @@ def prototypes(
         f_i = mean over clusterings of  log (p_c + 1) / (n_P + K) − log (u_c + 1) / (n_U + K),    c the cluster of i
 
     where p_c and u_c count the labelled and unlabelled rows of the cluster *other than i*: labelled rows attract each
-    other in a contrastive embedding, and a row must not vouch for itself. π is BBE's on f when not given, and a share
-    π of U is labelled positive.
+    other in a contrastive embedding, and a row must not vouch for itself. π is BBE's on f when not given, moved to a
+    gap as in `cvir`, and a share π of U is labelled positive.
 
     Args:
         z: embeddings (n, k).
@@ -61,8 +62,10 @@ def prototypes(
         for _ in range(repeats)
     ]
     score = torch.stack(ratios).mean(0)
-    share = bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value if prior is None else prior
-    return PseudoLabels.from_scores(score, labelled, prior=share)
+    if prior is None:
+        prior = bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
+        prior = at_gap(score[~labelled], prior, n_p)
+    return PseudoLabels.from_scores(score, labelled, prior=prior)
 
 
 def log_ratio(cluster: Tensor, labelled: Tensor, k: int) -> Tensor:

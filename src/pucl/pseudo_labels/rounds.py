@@ -105,11 +105,11 @@ def at_gap(scores: Tensor, share: float, n_p: int) -> float:
     """The share moved to a clear gap in the scores of U (n_U,), if there is one near; else as it is.
 
     Where the classes are well apart, the scores leave a gap, and the share above it is a better π than any ratio of
-    tails. It is taken when it lies within one standard error of P's sample, π̂ / √n_P, and is `CLEAR` times wider than
-    the spacing of the scores at π̂ itself.
+    tails. It is taken when it lies within two standard errors of P's sample, 2 π̂ / √n_P, and is `CLEAR` times wider
+    than the spacing of the scores at π̂ itself.
     """
     descending, n = scores.sort(descending=True).values, len(scores)
-    near, reach, here = max(1, round(NEAR * n)), share / n_p**0.5, round(share * n)
+    near, reach, here = max(1, round(NEAR * n)), 2 * share / n_p**0.5, round(share * n)
     first, last = max(near, round((share - reach) * n)), min(n - near, round((share + reach) * n))
     if not first <= here <= last:
         return share
