@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 import pucl
@@ -113,7 +111,8 @@ def tuned(
     how = dict(options)
     if "view" in how:
         name, settings = how["view"]
-        how["view"] = make_view(name, **{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
+        ready: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+        how["view"] = make_view(name, **ready)
 
     def fit() -> dict[str, Any]:
         held = torch.as_tensor(hold_out(at.s.cpu(), held_out, at.seed)) if held_out else torch.zeros(len(at.s)).bool()
@@ -158,7 +157,9 @@ def main() -> None:
     folders = [folder for group in options.encoders for folder in sorted(group.glob(f"**/{ABOUT}"))]
     for folder in (path.parent for path in folders):
         cell, at = set_up(folder, options.device)
-        work = [(name, {}, run) for name, run in (frozen(at) if options.frozen else ())]
+        work: list[tuple[str, dict[str, Any], Callable[[], dict[str, Any]]]] = []
+        if options.frozen:
+            work += [(name, {}, run) for name, run in frozen(at)]
         for how in options.fine_tune:
             for truth in (False, True) if options.ceiling else (False,):
                 name, run = tuned(at, how, options.held_out, truth, options.device)

@@ -83,8 +83,8 @@ def fine_tune(
     where t is a view of the row, drawn anew at every step, f_i the logit of the row as it is, from the network at the
     start of the epoch, and q the cut above which a share π̂ of U lies: likely positives are left out, not called
     positive, so that the network need not repeat the mistakes of the labels it started from (CVIR in the network,
-    Garg et al. 2021). The first epoch leaves out what `pseudo` calls positive, and π̂ is its prior. The layer starts as the
-    linear head of the given encoder. A fifth of every batch is labelled.
+    Garg et al. 2021). The first epoch leaves out what `pseudo` calls positive, and π̂ is its prior. The layer starts as
+    the linear head of the given encoder. A fifth of every batch is labelled.
 
     With ``renew=False`` the pseudo-labels stay as they are and every row counts by its reliability:
 
