@@ -22,10 +22,10 @@ def mean_accuracy(demos: dict[int, Demo], name: str) -> float:
 
 
 def test_pucl_beats_the_simple_methods_and_nears_the_ceiling(demos: dict[int, Demo]) -> None:
-    ours = mean_accuracy(demos, "puCL + cvir")
+    ours = mean_accuracy(demos, "puCL + kernel_cvir")
     ceiling = mean_accuracy(demos, "fully supervised")
     assert ours > mean_accuracy(demos, "naive")
-    assert ours > mean_accuracy(demos, "raw pixels + cvir")
+    assert ours > mean_accuracy(demos, "raw pixels + kernel_cvir")
     assert ours > mean_accuracy(demos, "nearest labelled centroid")
     assert ours > mean_accuracy(demos, "puCL + puPL")
     assert ours > ceiling - 0.05

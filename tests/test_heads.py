@@ -293,6 +293,20 @@ def test_fine_tuning_takes_vectors_and_any_view() -> None:
         assert accuracy(model, z, y) > 0.9
 
 
+def test_renewed_labels_mend_wrong_ones() -> None:
+    """A tenth of the positives in U are called negative: fixed labels keep some of that, renewed ones do not."""
+    x, labelled, y = two_gaussians(3000, gap=4.0, n_labelled=200)
+    g = Generator().manual_seed(0)
+    noisy = y ^ (~labelled & (torch.rand(len(y), generator=g) < 0.2))
+    pseudo = PseudoLabels.from_probability(noisy.float(), labelled, prior=float(y[~labelled].float().mean()))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        encoder = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 32))
+    how: dict[str, Any] = {"epochs": 20, "learning_rate": 1e-2, "device": "cpu", "view": lambda x, _: x}
+    fixed, renewed = (fine_tune(x, labelled, pseudo, encoder, renew=renew, **how) for renew in (False, True))
+    assert accuracy(renewed, x, y) > 0.95 and accuracy(renewed, x, y) > accuracy(fixed, x, y)
+
+
 def test_confident_rows_are_the_most_reliable_of_either_class() -> None:
     labelled = torch.arange(110) < 10
     probability = torch.cat([torch.zeros(10), torch.linspace(0.51, 0.6, 40), torch.linspace(0, 0.2, 60)])
@@ -308,6 +322,8 @@ def test_confident_rows_are_the_most_reliable_of_either_class() -> None:
         ({"confident": 0}, "confident must be a number in (0, 1]; got 0"),
         ({"confident": 1.2}, "confident must be a number in (0, 1]; got 1.2"),
         ({"epochs": 0}, "epochs must be a whole number ≥ 1; got 0"),
+        ({"trust": 1.5}, "trust must be a number within [0, 1]; got 1.5"),
+        ({"labelled_share": 0}, "labelled_share must be a number strictly between 0 and 1; got 0"),
         ({"batch_size": 1}, "batch_size must be a whole number ≥ 2; got 1"),
         ({"learning_rate": 0}, "learning_rate must be a finite number > 0; got 0"),
         ({"encoder_scale": -1}, "encoder_scale must be a finite number > 0; got -1"),

@@ -65,7 +65,8 @@ def run(module: NormReLU, x: Tensor, residual: Tensor | None, grads: tuple[Tenso
 
 
 def distance(found: Tensor, expected: Tensor) -> float:
-    return float((found.double() - expected.double()).norm() / expected.double().norm())
+    found, expected = found.detach().double(), expected.detach().double()
+    return float((found - expected).norm() / expected.norm())
 
 
 def compare(found: Results, expected: Results, tolerance: float) -> None:

@@ -25,7 +25,7 @@ from pucl.views import View, make_view
 
 OWNER = "pucl.heads.fine_tune"
 WEIGHT_DECAY = 0.01
-LABELLED = 0.2  # share of every batch
+BATCH, STEPS, LABELLED = 1024, 16, 0.05  # most rows of a batch, fewest batches of an epoch, least labelled share
 
 
 class FineTuned(nn.Module):
@@ -54,6 +54,8 @@ class _Plan:
     view: View
     encoder_scale: float
     renew: bool
+    trust: float
+    labelled_share: float
     confident: float
     weighted: bool
     device: torch.device
@@ -65,12 +67,14 @@ def fine_tune(
     pseudo: PseudoLabels,
     encoder: nn.Module,
     *,
-    epochs: int = 10,
-    batch_size: int = 320,
+    epochs: int = 15,
+    batch_size: int | None = None,
     learning_rate: float = 1e-3,
     encoder_scale: float = 1.0,
     view: str | View | None = None,
     renew: bool = True,
+    trust: float = 0.25,
+    labelled_share: float | None = None,
     confident: float = 1.0,
     weighted: bool = True,
     seed: int = 0,
@@ -78,13 +82,13 @@ def fine_tune(
 ) -> FineTuned:
     """Train a copy of the encoder together with a linear layer, the pseudo-labels changing as they learn.
 
-        min_θ  π̂ mean_{i ∈ P} CE(σ(f_θ(t(x_i))), 1)  +  mean_{i ∈ U} 1[f_i < q] CE(σ(f_θ(t(x_i))), 0)
+        min_θ  ((1 − β) π̂ + β n_P/n) mean_P CE(f, 1)  +  mean_U (1[f_i < q] CE(f, 0) + β 1[f_i ≥ q] CE(f, 1))
 
-    where t is a view of the row, drawn anew at every step, f_i the logit of the row as it is, from the network at the
-    start of the epoch, and q the cut above which a share π̂ of U lies: likely positives are left out, not called
-    positive, so that the network need not repeat the mistakes of the labels it started from (CVIR in the network,
-    Garg et al. 2021). The first epoch leaves out what `pseudo` calls positive, and π̂ is its prior. The layer starts as
-    the linear head of the given encoder. A fifth of every batch is labelled.
+    where CE is taken of views of the rows, drawn anew at every step, f_i is the logit of the row as it is, from the
+    network at the start of the epoch, and q the cut above which a share π̂ of U lies. Likely positives are left out of
+    the negatives and called positive with the weight β only, so that the network need not repeat the mistakes of the
+    labels it started from (CVIR in the network for β = 0, Garg et al. 2021). The first epoch takes for likely what
+    `pseudo` calls positive, and π̂ is its prior. The layer starts as the linear head of the given encoder.
 
     With ``renew=False`` the pseudo-labels stay as they are and every row counts by its reliability:
 
@@ -96,12 +100,15 @@ def fine_tune(
         pseudo: pseudo-labels of the rows.
         encoder: raw rows → embeddings; it stays as it is.
         epochs: passes over the rows.
-        batch_size: rows per step; all of them when there are fewer.
+        batch_size: rows per step; when not given, 1,024 or as many as make 16 steps an epoch, whichever is less.
         learning_rate: of the layer at the start; it falls to 0 along half a cosine. AdamW.
         encoder_scale: the learning rate of the encoder as a multiple of that of the layer.
         view: a registered view or a function ``(x, generator) → x``; when not given, a shift by a pixel of images and
             that of `pucl.pretrain` of anything else.
         renew: look again at the unlabelled rows before every epoch.
+        trust: β, within [0, 1]: how much a likely positive counts as one.
+        labelled_share: with ``renew=True``, the share of labelled rows in every batch; when not given, that of the
+            data, but at least 0.05. A large one lets a large network learn the labelled rows by heart.
         confident: with ``renew=False``, the share of the unlabelled rows that is used, within (0, 1]: the most reliable
             of either class.
         weighted: with ``renew=False``, whether reliability counts; all used rows alike otherwise.
@@ -115,7 +122,13 @@ def fine_tune(
     labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER))
     _check_pseudo(pseudo, len(rows))
     check_count(OWNER, "epochs", epochs)
+    if batch_size is None:
+        batch_size = min(BATCH, max(2, len(rows) // STEPS))
     check_count(OWNER, "batch_size", batch_size, low=2)
+    check_share(OWNER, "trust", trust, closed=True)
+    if labelled_share is None:
+        labelled_share = max(LABELLED, float(labelled.float().mean()))
+    check_share(OWNER, "labelled_share", labelled_share)
     check_positive(OWNER, "learning_rate", learning_rate)
     check_positive(OWNER, "encoder_scale", encoder_scale)
     check_count(OWNER, "seed", seed, low=0)
@@ -133,12 +146,14 @@ def fine_tune(
             epochs=epochs,
             batch_size=batch_size,
             learning_rate=learning_rate,
-            labelled_share=LABELLED if renew else None,
+            labelled_share=labelled_share if renew else None,
             seed=seed,
         ),
         view=make_view(view) if isinstance(view, str) else view,
         encoder_scale=encoder_scale,
         renew=renew,
+        trust=trust,
+        labelled_share=labelled_share,
         confident=confident,
         weighted=weighted,
         device=place,
@@ -185,7 +200,7 @@ def _train(model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabel
     generator = Generator(device=plan.device)
     per_epoch = steps_per_epoch(len(rows), config)
     for epoch in range(config.epochs):
-        goal, weight = _renewed(model, rows, labelled, pseudo, epoch) if plan.renew else _given(pseudo, plan)
+        goal, weight = _renewed(model, rows, labelled, pseudo, plan, epoch) if plan.renew else _given(pseudo, plan)
         model.train()
         order = epoch_order(labelled, config, epoch).to(plan.device)
         for at, (members, batch) in enumerate(zip(order, resident_batches(rows, order), strict=True)):
@@ -211,18 +226,19 @@ def _given(pseudo: PseudoLabels, plan: _Plan) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _renewed(
-    model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, epoch: int
+    model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan, epoch: int
 ) -> tuple[Tensor, Tensor]:
-    """Targets and weights (n,) of an epoch: P against U without its likely positives, π̂ against the rest of 1."""
+    """Targets and weights (n,) of an epoch, from the network as it is."""
     unlabelled = ~labelled
     likely = pseudo.labels
     if epoch:
         score = model.eval().score(embed(model.encoder, rows, normalise=False).to(rows.device))
         likely = score > cut(score[unlabelled], pseudo.prior)
-    weight = (unlabelled & ~likely).to(torch.float32)
-    # Labelled rows are a part LABELLED of the batches and shall weigh as much as a share π̂ of the others.
-    weight[labelled] = pseudo.prior * (1 - LABELLED) / LABELLED
-    return labelled.to(torch.float32), weight
+    weight = torch.where(likely, plan.trust, 1.0)
+    share, drawn = float(labelled.float().mean()), plan.labelled_share
+    # What P weighs against U, by how much rarer than U it is in the batches.
+    weight[labelled] = ((1 - plan.trust) * pseudo.prior + plan.trust * share) * (1 - drawn) / drawn
+    return (labelled | likely).to(torch.float32), weight
 
 
 def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> FineTuned:

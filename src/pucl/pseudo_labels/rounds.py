@@ -13,6 +13,7 @@ from pucl.pseudo_labels import cut
 
 Features = Callable[[Tensor], Tensor]
 NEAR, CLEAR = 0.005, 3.0  # of a gap: share of U on either side, how much wider than the spacing at π̂
+TOLERANCE = 1e-4  # of the regressions, on the gradient of a mean loss
 PIECE = 1 << 16  # rows whose features are held together when all are scored
 
 
@@ -89,7 +90,7 @@ def _play(
         for k, rows in enumerate(outside):
             train = labelled & rows | negative[k]
             goal = labelled[train]
-            models[k] = fit_logistic(f[train], goal, balanced_weights(goal), l2=l2, start=models[k])
+            models[k] = fit_logistic(f[train], goal, balanced_weights(goal), l2=l2, start=models[k], tol=TOLERANCE)
             scores.append(models[k](f).squeeze(1))  # type: ignore[misc]
         honest = torch.stack(scores).gather(0, fold[None])[0]
         if prior is None:
