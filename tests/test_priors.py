@@ -18,8 +18,7 @@ from pucl.priors.km import _Curve, km1, km2
 from pucl.priors.scott import scott
 from pucl.priors.settings import from_single_set, to_single_set
 from pucl.priors.tice import tice
-from pucl.pseudo_labels.kernel_cvir import nystroem
-from pucl.pseudo_labels.rounds import play
+from pucl.pseudo_labels import pseudo_label
 from pucl.registry import entries
 
 Array = NDArray[np.float64]
@@ -216,14 +215,14 @@ def test_estimate_from_embeddings(method: str, setting: str) -> None:
     assert first.value == pytest.approx(0.4, abs=0.25 if method == "elkan_noto" else 0.1)
 
 
-def test_auto_is_its_constant_on_scores_out_of_fold() -> None:
+def test_auto_is_bbe_on_scores_and_the_default_labeller_on_embeddings() -> None:
     z, s = together(*points(0.4))
-    rows = torch.nn.functional.normalize(torch.as_tensor(z), dim=1)
-    features = nystroem(rows, width=0.5, landmarks=400, seed=0)
-    told: dict[str, Any] = {"seed": 0, "rounds": 0, "folds": 5, "spread": 20.0, "most": 20_000}
-    score = play("test", rows, torch.as_tensor(s), features, prior=0.5, **told).score.numpy()
+    found = estimate_prior(z, s)
+    assert found == estimate_prior(torch.as_tensor(z), s.tolist())
+    assert found.value == pseudo_label(torch.as_tensor(z), s, method="auto").prior and found.method == "kernel_cvir"
+    assert found.low <= found.value <= found.high
+    score = z[:, 0]
     expected: PriorEstimate = entries("priors")[AUTO].function(score[s], score[~s])
-    assert estimate_prior(z, s) == expected == estimate_prior(torch.as_tensor(z), s.tolist())
     assert estimate_prior(score, s) == expected, "scores are taken as they are"
 
 

@@ -188,7 +188,7 @@ def test_ties_go_to_the_first() -> None:
 def test_auto_and_the_estimated_prior() -> None:
     logits, s, _ = draw(np.random.default_rng(9), n_p=1000, n_u=4000, gap=4.0)
     given, estimated = (select({"one": logits}, s, prior=prior) for prior in (0.3, None))
-    assert (given.criterion, estimated.criterion) == ("proxy_accuracy", "auc")
+    assert (given.criterion, estimated.criterion) == ("proxy_accuracy", "proxy_accuracy")
     assert given.prior == 0.3 and abs(estimated.prior - 0.3) < 0.05
     assert isinstance(given.scores["one"], PUScores)
     assert str(given).startswith("one: proxy_accuracy 0.9") and "best of 1" in str(given)

@@ -23,8 +23,8 @@ from pucl.pseudo_labels.rounds import play
 from pucl.registry import Entry, get
 
 OWNER = "pucl.estimate_prior"
-AUTO = "bbe"  # what method="auto" means; provisional until the study of estimators decides
-SPREAD, WIDTH, LANDMARKS, MOST = 20.0, 0.5, 400, 20_000  # of the scores, as in kernel_cvir
+AUTO = "bbe"  # what method="auto" means: of scores as they are, of embeddings after the rounds of kernel_cvir
+SPREAD, WIDTH, LANDMARKS, MOST, ROUNDS = 20.0, 0.5, 400, 20_000, 10  # of the scores, as in kernel_cvir
 REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
 Estimator = Callable[[Array, Array], float]
 
@@ -52,7 +52,7 @@ def estimate_prior(
     Args:
         z: embeddings (n, k), or scores (n,) that rank positives high and come from models that did not see the row.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
-        method: a registered estimator, or ``"auto"``.
+        method: a registered estimator, or ``"auto"``: BBE, on embeddings after the rounds of `kernel_cvir`.
         seed: of folds, draws and replicates.
         confidence: of the interval.
         folds: how many folds scores are made with; fewer when P or U is smaller.
@@ -62,8 +62,9 @@ def estimate_prior(
         bootstrap: how many replicates the interval comes from.
         options: what else the method takes.
     """
-    entry = get("priors", AUTO if method == "auto" else method)
     rows, labelled = _check(z, s)
+    refined = method == "auto" and rows.ndim == 2
+    entry = get("priors", AUTO if method == "auto" else method)
     if setting not in SETTINGS:
         raise unknown_name(f"setting of {OWNER}", setting, SETTINGS)
     check_count(OWNER, "seed", seed, low=0)
@@ -74,9 +75,13 @@ def estimate_prior(
     given = {"seed": seed, "confidence": confidence, "folds": folds}
     keywords = {**{name: value for name, value in given.items() if name in takes}, **_check_options(entry, options)}
 
-    sample = _sample_for(entry, rows, labelled, folds=folds, seed=seed)
+    rounds = ROUNDS if refined else 0
+    sample, refined_prior = _sample_for(entry, rows, labelled, folds=folds, seed=seed, rounds=rounds)
     positive, unlabelled = sample[labelled], sample[~labelled]
     found: PriorEstimate = entry.function(positive, unlabelled, **keywords)
+    if refined:
+        low, high = min(found.low, refined_prior), max(found.high, refined_prior)
+        return PriorEstimate(refined_prior, low, high, "kernel_cvir")
     if "confidence" in takes:
         return found
 
@@ -115,17 +120,22 @@ def _check_options(entry: Entry, options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _sample_for(entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int) -> Array:
-    """What the estimator takes of every row: a point (n, k), a score (n,) or a probability (n,)."""
+def _sample_for(
+    entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int, rounds: int
+) -> tuple[Array, float]:
+    """What the estimator takes of every row, a point (n, k), a score (n,) or a probability (n,); and π after rounds."""
     if "vector" in entry.inputs:
-        return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy())
+        return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy()), 0.5
     if rows.ndim == 1:
-        return np.asarray(rows.double().numpy())
+        return np.asarray(rows.double().numpy()), 0.5
     points = F.normalize(rows.float() if rows.dtype != torch.float64 else rows, dim=1)
     features = nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=seed)
-    told = {"seed": seed, "rounds": 0, "folds": folds, "spread": SPREAD, "most": MOST}
-    logits = play(OWNER, points, torch.from_numpy(labelled), features, prior=0.5, **told).score  # type: ignore[arg-type]
-    return np.asarray((logits if "score" in entry.inputs else torch.sigmoid(logits)).double().numpy())
+    found = play(
+        OWNER, points, torch.from_numpy(labelled), features,
+        prior=None, seed=seed, rounds=rounds, folds=folds, spread=SPREAD, most=MOST,
+    )  # fmt: skip
+    scores = found.score if "score" in entry.inputs else torch.sigmoid(found.score)
+    return np.asarray(scores.double().numpy()), found.prior
 
 
 def _bootstrap(

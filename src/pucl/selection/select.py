@@ -14,6 +14,7 @@ from pucl.priors.bbe import bbe
 from pucl.selection.scores import Estimate, PUScores, check_logits, pu_scores
 
 OWNER = "pucl.select"
+AUTO = "proxy_accuracy"
 # The score each criterion looks at, and whether more of it is better.
 CRITERIA: Mapping[str, bool] = MappingProxyType(
     {
@@ -55,8 +56,8 @@ def select(
     ``"proxy_accuracy"`` and ``"zero_one_risk"`` choose the same. ``"auc"`` asks for the ranking only: it needs no π
     (AUC_PU gives the same order) and forgives a bad threshold. ``"nnpu_risk"`` depends on the scale of the logits:
     use it between epochs or seeds of one head, not between heads. ``"f1"`` suits rare positives. ``"auto"`` is
-    ``"proxy_accuracy"`` when `prior` is given and ``"auc"`` when it is not, as accuracy is only as good as its π.
-    Equals go to the first.
+    ``"proxy_accuracy"``: ``"auc"`` picked the best as often in our study of labellers, but now and then a candidate
+    that ranks well and decides badly. Equals go to the first.
 
     Args:
         candidates: logits (n,) by name.
@@ -72,7 +73,7 @@ def select(
     if prior is not None:
         check_share(OWNER, "prior", prior)
     logits = {name: check_logits(g, s, owner=OWNER, argument=f"candidates[{name!r}]") for name, g in candidates.items()}
-    chosen_by = criterion if criterion != "auto" else "auc" if prior is None else "proxy_accuracy"
+    chosen_by = AUTO if criterion == "auto" else criterion
     share = _estimate_prior(list(logits.values())) if prior is None else float(prior)
     scores = {name: pu_scores(*pair, prior=share, threshold=threshold) for name, pair in logits.items()}
     sign = 1 if CRITERIA[chosen_by] else -1
