@@ -10,6 +10,7 @@ P and U tell of each, to choose among them without the truth.
 """
 
 import argparse
+import inspect
 import json
 import platform
 import time
@@ -32,6 +33,13 @@ from pucl.heads.finetune import FineTuned, fine_tune
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.selection import hold_out, pu_scores
 from pucl.views import make_view
+
+# What is not given, so that a line says how it was made when defaults change.
+DEFAULTS = {
+    name: value.default
+    for name, value in inspect.signature(fine_tune).parameters.items()
+    if value.default is not inspect.Parameter.empty and name not in ("seed", "device")
+}
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,7 @@ def main() -> None:
         for how in options.fine_tune:
             for truth in (False, True) if options.ceiling else (False,):
                 name, run = tuned(at, how, options.held_out, truth, options.device)
-                work.append((name, {"fine_tune": how, "held_out": options.held_out}, run))
+                work.append((name, {"fine_tune": {**DEFAULTS, **how}, "held_out": options.held_out}, run))
         for name, extra, run in work:
             config = {**cell, "method": name, **extra}
             if config in known:
