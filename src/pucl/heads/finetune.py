@@ -14,7 +14,8 @@ from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
 from pucl.heads.linear import linear
 from pucl.labels import check_labels
-from pucl.pseudo_labels import PseudoLabels, cut
+from pucl.priors.rounds import cut
+from pucl.pseudo_labels import PseudoLabels
 from pucl.training.batches import epoch_order, resident_batches, steps_per_epoch
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view

@@ -16,10 +16,10 @@ from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
+from pucl.priors.kernel import nystroem
+from pucl.priors.rounds import play
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
-from pucl.pseudo_labels.kernel_cvir import nystroem
-from pucl.pseudo_labels.rounds import play
 from pucl.registry import Entry, get
 
 OWNER = "pucl.estimate_prior"

@@ -9,6 +9,7 @@ from torch import Tensor
 from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share
 from pucl.labels import check_labels
+from pucl.priors.rounds import cut
 from pucl.registry import get
 
 OWNER = "pucl.pseudo_label"
@@ -48,13 +49,6 @@ class PseudoLabels:
         where f is the score and q the cut.
         """
         return cls.from_probability(torch.sigmoid(score - cut(score[~labelled], prior)), labelled, prior=prior)
-
-
-def cut(scores: Tensor, share: float) -> Tensor:
-    """The score above which a share of the rows lies, half-way between two, with at least one row on either side."""
-    descending = scores.sort(descending=True).values
-    n_positive = min(max(round(share * len(scores)), 1), len(scores) - 1)
-    return (descending[n_positive - 1] + descending[n_positive]) / 2
 
 
 def pseudo_label(

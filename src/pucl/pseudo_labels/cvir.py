@@ -3,8 +3,8 @@
 import torch.nn.functional as F
 from torch import Tensor
 
+from pucl.priors.rounds import play
 from pucl.pseudo_labels import PseudoLabels
-from pucl.pseudo_labels.rounds import play
 from pucl.registry import register
 
 
@@ -26,7 +26,7 @@ def cvir(
     3. Take the π̂ n_U highest-scoring rows of U for positives, score P against the rest of U, and go back to 2,
     `rounds` times. The last cut is where the probability crosses one half: a share π̂ of U is labelled positive.
     Every score is out of fold, so that labelled rows are judged as unlabelled ones are; see
-    `pucl.pseudo_labels.rounds`.
+    `pucl.priors.rounds`.
 
     Args:
         z: embeddings (n, k).

@@ -1,16 +1,15 @@
 """CVIR on an embedding with a kernel: the score may bend around classes of many modes."""
 
-import torch
 import torch.nn.functional as F
-from torch import Generator, Tensor
+from torch import Tensor
 
 from pucl.errors import check_count, check_positive
+from pucl.priors.kernel import nystroem
+from pucl.priors.rounds import play
 from pucl.pseudo_labels import PseudoLabels
-from pucl.pseudo_labels.rounds import Features, play
 from pucl.registry import register
 
 OWNER = "kernel_cvir"
-SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
 
 
 @register("pseudo-labellers", reference="ours; Garg et al. 2021, Williams and Seeger 2001")
@@ -53,17 +52,3 @@ def kernel_cvir(
         prior=prior, seed=seed, rounds=rounds, folds=folds, spread=spread, most=most,
     )  # fmt: skip
     return PseudoLabels.from_scores(found.score, labelled, prior=found.prior)
-
-
-def nystroem(rows: Tensor, *, width: float, landmarks: int, seed: int) -> Features:
-    """φ for rows of length 1: inner products of features are the kernel's values, as well as the landmarks allow."""
-    chosen = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:landmarks].to(rows.device)
-    centres = rows[chosen]
-
-    def kernel(x: Tensor) -> Tensor:
-        return torch.exp((x @ centres.T - 1) / width)
-
-    values, vectors = torch.linalg.eigh(kernel(centres).to(torch.float64))
-    kept = values > SMALLEST * values[-1]
-    root = (vectors[:, kept] / values[kept].sqrt()).to(rows.dtype)
-    return lambda x: kernel(x) @ root

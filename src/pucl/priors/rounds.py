@@ -9,7 +9,6 @@ from torch import Generator, Tensor, nn
 from pucl.errors import Described, bad_argument, check_count, check_positive
 from pucl.logistic import balanced_weights, fit_logistic, stratified_folds
 from pucl.priors.bbe import bbe
-from pucl.pseudo_labels import cut
 
 Features = Callable[[Tensor], Tensor]
 NEAR, CLEAR = 0.005, 3.0  # of a gap: share of U on either side, how much wider than the spacing at π̂
@@ -118,6 +117,13 @@ def at_gap(scores: Tensor, share: float, n_p: int) -> float:
     spacing = descending[places - near] - descending[places + near - 1]
     best = int(spacing.argmax())
     return (first + best) / n if spacing[best] > CLEAR * spacing[here - first] else share
+
+
+def cut(scores: Tensor, share: float) -> Tensor:
+    """The score above which a share of the rows lies, half-way between two, with at least one row on either side."""
+    descending = scores.sort(descending=True).values
+    n_positive = min(max(round(share * len(scores)), 1), len(scores) - 1)
+    return (descending[n_positive - 1] + descending[n_positive]) / 2
 
 
 def _below(score: Tensor, rows: Tensor, share: float) -> Tensor:
