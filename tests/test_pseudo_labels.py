@@ -235,6 +235,14 @@ def test_rounds_do_not_lower_the_prior_by_themselves() -> None:
     assert sum(values) / 5 > 0.85
 
 
+@pytest.mark.parametrize("method", ["kernel_cvir", "cvir", "prototypes"])
+def test_equal_unlabelled_rows_are_never_all_called_positive(method: str) -> None:
+    labelled = torch.arange(40) < 10
+    z = torch.where(labelled[:, None], torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]))
+    found = pseudo_label(z, labelled, method=method)
+    assert found.probability.isfinite().all() and not found.labels[~labelled].any()
+
+
 def test_what_is_not_fitted_to_is_scored_all_the_same() -> None:
     z, labelled, _ = modes(3000)
     rows = F.normalize(z, dim=1)

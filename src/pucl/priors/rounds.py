@@ -127,8 +127,9 @@ def cut(scores: Tensor, share: float) -> Tensor:
 
 
 def _below(score: Tensor, rows: Tensor, share: float) -> Tensor:
-    """The rows but the share with the highest scores; a single row stays."""
-    return rows & (score < cut(score[rows], share)) if int(rows.sum()) > 1 else rows
+    """The rows but the share with the highest scores; all of them where equal scores leave none."""
+    kept = rows & (score < cut(score[rows], share)) if int(rows.sum()) > 1 else rows
+    return kept if kept.any() else rows
 
 
 def _some(members: Tensor, most: int, seed: int) -> Tensor:
