@@ -12,8 +12,6 @@ and head, and with ``--priors`` per file and estimator. Lines that are there are
 
 import argparse
 import json
-import platform
-import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from torch import Tensor
 import pucl
 from pucl import pseudo_labels
 from pucl.bench.probes import linear_probe_accuracy
+from pucl.bench.provenance import provenance
 from pucl.heads import fit_head
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.registry import entries
@@ -135,15 +134,7 @@ class Book:
         for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
             line = json.loads(text)
             self.lines[json.dumps(line["config"])] = line
-        self.where = {
-            "versions": {
-                "pucl": pucl.__version__,
-                "torch": str(torch.__version__),
-                "python": platform.python_version(),
-            },
-            "hardware": f"{torch.get_num_threads()} threads",
-            "commit": commit(),
-        }
+        self.where = provenance()
 
     def logits_of(self, config: Mapping[str, Any]) -> Path:
         """Where the logits of the held-out rows are."""
@@ -272,11 +263,6 @@ def show_choices(lost: Mapping[str, list[float]]) -> None:
         rows.append([way, str(len(points)), share, f"{np.mean(points):.2f}", f"{max(points):.2f}"])
     title = f"(c) choice among the labellers' linear heads: share of files within {CLOSE} points of the best"
     show(title, ["chosen by", "files", "share", "points lost", "worst"], rows)
-
-
-def commit() -> str:
-    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
-    return run.stdout.strip() or "unknown"
 
 
 def main() -> None:

@@ -23,8 +23,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import platform
-import subprocess
 import time
 from collections.abc import Iterable
 from itertools import product
@@ -37,8 +35,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-import pucl
 from pucl import pseudo_labels
+from pucl.bench.provenance import provenance
 from pucl.data import Dataset, load
 from pucl.data.observe import PUData, observe
 from pucl.embeddings import embed
@@ -246,11 +244,6 @@ def show(lines: list[Line]) -> None:
         print(f"{start}  {m['errors']:6} {on_u} {test} {m['seconds']:8.3f}")
 
 
-def commit() -> str:
-    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
-    return run.stdout.strip() or "unknown"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--labellers", nargs="+", default=["auto", "cvir", "prototypes", "pupl", "pupl5"])
@@ -266,11 +259,7 @@ def main() -> None:
     names = [SUPERVISED, *dict.fromkeys(AUTO if name == "auto" else name for name in options.labellers)]
     for folder in (options.raw.parent, *([options.embeddings] if options.embeddings else [])):
         folder.mkdir(parents=True, exist_ok=True)
-    where = {
-        "versions": {"pucl": pucl.__version__, "torch": str(torch.__version__), "python": platform.python_version()},
-        "hardware": f"{options.jobs} processes of 1 thread",
-        "commit": commit(),
-    }
+    where = {**provenance(), "hardware": f"{options.jobs} processes of 1 thread"}
     tasks, began = missing(options, names), time.perf_counter()
     for number, lines in enumerate(work(tasks, options.jobs) if tasks else (), 1):
         with options.raw.open("a", encoding="utf-8") as file:

@@ -12,7 +12,6 @@ P and U tell of each, to choose among them without the truth.
 import argparse
 import inspect
 import json
-import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import pucl
 from pucl.bench.probes import linear_probe_accuracy
+from pucl.bench.provenance import provenance
 from pucl.data import load
 from pucl.data.observe import observe
 from pucl.embeddings import embed
@@ -151,15 +150,11 @@ def main() -> None:
     parser.add_argument("--held-out", type=float, default=0.0)
     parser.add_argument("--ceiling", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--commit", default=None, help="what to write down where there is no git")
     parser.add_argument("--out", type=Path, default=Path("results/pipeline.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    where = {
-        "versions": {"pucl": pucl.__version__, "torch": str(torch.__version__), "python": platform.python_version()},
-        "hardware": torch.cuda.get_device_name() if options.device != "cpu" else f"{torch.get_num_threads()} threads",
-        "commit": options.commit,
-    }
+    where = provenance(options.device, options.commit)
     done = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
     known = [json.loads(line)["config"] for line in done]
     folders = [folder for group in options.encoders for folder in sorted(group.glob(f"**/{ABOUT}"))]

@@ -10,8 +10,6 @@ have their line already are left out, so a longer list only fills the holes. Pro
 
 import argparse
 import json
-import platform
-import subprocess
 import time
 from dataclasses import asdict
 from itertools import product
@@ -21,8 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-import pucl
 from pucl.bench.probes import knn_accuracy, linear_probe_accuracy
+from pucl.bench.provenance import provenance
 from pucl.data import Dataset, load
 from pucl.data.observe import PUData, observe
 from pucl.embeddings import embed
@@ -120,11 +118,6 @@ def keep(
     np.savez(options.embeddings / f"{name_of(cell)}.npz", **half, s=s[used], **truth)
 
 
-def commit() -> str:
-    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
-    return run.stdout.strip() or "unknown"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", required=True)
@@ -152,11 +145,7 @@ def main() -> None:
     if options.logs:
         options.logs.mkdir(parents=True, exist_ok=True)
     cells = wanted(options)
-    where = {
-        "versions": {"pucl": pucl.__version__, "torch": str(torch.__version__), "python": platform.python_version()},
-        "hardware": torch.cuda.get_device_name() if options.device != "cpu" else f"{torch.get_num_threads()} threads",
-        "commit": options.commit or commit(),
-    }
+    where = provenance(options.device, options.commit)
     for first in range(0, len(cells), options.jobs):
         group = cells[first : first + options.jobs]
         sets = [load(cell["task"], seed=cell["seed"]) for cell in group]

@@ -137,8 +137,9 @@ def fine_tune(
         raise bad_argument(OWNER, "confident", "a number in (0, 1]", confident)
     if renew:
         check_share(OWNER, "pseudo.prior", pseudo.prior)
-        if int((~labelled).sum()) < 2:
-            raise bad_argument(OWNER, "s", "labels with at least two unlabelled rows", Described("fewer"))
+        n_unlabelled = int((~labelled).sum())
+        if n_unlabelled < 2:
+            raise bad_argument(OWNER, "s", "labels with at least two unlabelled rows", Described(f"{n_unlabelled}"))
     place = pick_device(device)
     if view is None:
         view = "shift" if rows.ndim == 4 else default_view(tuple(rows.shape[1:]))

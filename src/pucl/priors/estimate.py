@@ -16,15 +16,14 @@ from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
-from pucl.priors.kernel import nystroem
-from pucl.priors.rounds import play
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
+from pucl.priors.rounds import MOST, ROUNDS, play
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
 from pucl.registry import Entry, get
 
 OWNER = "pucl.estimate_prior"
 AUTO = "bbe"  # what method="auto" means: of scores as they are, of embeddings after the rounds of kernel_cvir
-SPREAD, WIDTH, LANDMARKS, MOST, ROUNDS = 20.0, 0.5, 400, 20_000, 10  # of the scores, as in kernel_cvir
 REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
 Estimator = Callable[[Array, Array], float]
 

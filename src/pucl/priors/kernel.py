@@ -5,6 +5,7 @@ from torch import Generator, Tensor
 
 from pucl.priors.rounds import Features
 
+SPREAD, WIDTH, LANDMARKS = 20.0, 0.5, 400  # where scores through the kernel stand by default
 SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
 
 

@@ -12,6 +12,7 @@ from pucl.priors.bbe import bbe
 
 Features = Callable[[Tensor], Tensor]
 NEAR, CLEAR = 0.005, 3.0  # of a gap: share of U on either side, how much wider than the spacing at π̂
+ROUNDS, MOST = 10, 20_000  # by default
 TOLERANCE = 1e-4  # of the regressions, on the gradient of a mean loss
 PIECE = 1 << 16  # rows whose features are held together when all are scored
 

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from pucl.priors.rounds import play
+from pucl.priors.rounds import MOST, ROUNDS, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
@@ -15,10 +15,10 @@ def cvir(
     *,
     prior: float | None = None,
     seed: int = 0,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     folds: int = 5,
     spread: float = 50.0,
-    most: int = 20_000,
+    most: int = MOST,
 ) -> PseudoLabels:
     """Conditional value ignoring risk with a linear score; needs no prior and no single-cluster classes.
 

@@ -4,8 +4,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
-from pucl.priors.kernel import nystroem
-from pucl.priors.rounds import play
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
+from pucl.priors.rounds import MOST, ROUNDS, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
@@ -19,12 +19,12 @@ def kernel_cvir(
     *,
     prior: float | None = None,
     seed: int = 0,
-    rounds: int = 10,
+    rounds: int = ROUNDS,
     folds: int = 5,
-    spread: float = 20.0,
-    width: float = 0.5,
-    landmarks: int = 400,
-    most: int = 20_000,
+    spread: float = SPREAD,
+    width: float = WIDTH,
+    landmarks: int = LANDMARKS,
+    most: int = MOST,
 ) -> PseudoLabels:
     """`cvir` with a Gaussian kernel on the sphere in place of the plain embedding, through landmarks.
 
