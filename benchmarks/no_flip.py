@@ -58,6 +58,7 @@ SHARES = (4, 10, 20, 50)  # 1/γ
 EPOCHS = 60
 DIGITS_LABELLED = (250, 100, 50, 20)  # γ from 1/3 to 1/61: there are 632 odd digits to label and to leave
 Line = dict[str, Any]
+Task = tuple[str, int, int, list[str], Path | None, str]
 
 
 def spread(*, seed: int, n_train: int, n_test: int, dim: int, modes: int, radius: float) -> Dataset:
@@ -84,7 +85,7 @@ def mixture(setting: str, n_labelled: int, seed: int) -> tuple[Dataset, PUData]:
     return data, observe(data, n_labelled, seed=seed, n_unlabelled=N_UNLABELLED, prior=0.5)
 
 
-def digits(n_labelled: int, seed: int, folder: Path | None) -> tuple[Dataset, PUData, Tensor, Tensor]:
+def digits(n_labelled: int, seed: int, folder: Path | None, device: str) -> tuple[Dataset, PUData, Tensor, Tensor]:
     """Digits and their embeddings, from `folder` if they are there; in float16, kept or not."""
     data = load("digits", seed=seed)
     seen = observe(data, n_labelled, seed=seed)
@@ -94,9 +95,9 @@ def digits(n_labelled: int, seed: int, folder: Path | None) -> tuple[Dataset, PU
             return data, seen, torch.from_numpy(arrays["z"]), torch.from_numpy(arrays["z_test"])
     config = TrainConfig(epochs=EPOCHS, batch_size=256, learning_rate=4.0, seed=seed)
     trained = pretrain(
-        seen.x, seen.s, objective="pucl", encoder="small_cnn", view="small_image", config=config, device="cpu"
+        seen.x, seen.s, objective="pucl", encoder="small_cnn", view="small_image", config=config, device=device
     )
-    z, z_test = (embed(trained.encoder, torch.as_tensor(x)).half() for x in (seen.x, data.x_test))
+    z, z_test = (embed(trained.encoder, torch.as_tensor(x)).half().cpu() for x in (seen.x, data.x_test))
     if path is not None:
         whole = path.with_suffix(".part.npz")  # a run that is stopped leaves no half file
         np.savez(whole, z=z.numpy(), z_test=z_test.numpy())
@@ -104,12 +105,12 @@ def digits(n_labelled: int, seed: int, folder: Path | None) -> tuple[Dataset, PU
     return data, seen, z, z_test
 
 
-def run(task: tuple[str, int, int, list[str], Path | None]) -> list[Line]:
+def run(task: Task) -> list[Line]:
     """The lines of some labellers on one draw of the data."""
-    setting, n_labelled, seed, names, folder = task
+    setting, n_labelled, seed, names, folder, device = task
     began = time.perf_counter()
     if setting == "digits":
-        data, seen, z, z_test = digits(n_labelled, seed, folder)
+        data, seen, z, z_test = digits(n_labelled, seed, folder, device)
     else:
         data, seen = mixture(setting, n_labelled, seed)
         z, z_test = torch.from_numpy(seen.x), torch.from_numpy(data.x_test)
@@ -154,18 +155,18 @@ def read(path: Path) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def missing(options: argparse.Namespace, names: list[str]) -> list[tuple[str, int, int, list[str], Path | None]]:
+def missing(options: argparse.Namespace, names: list[str]) -> list[Task]:
     """What is still to do, all settings of a seed together, so that a stopped run has whole seeds."""
     known = {json.dumps(line["config"], sort_keys=True) for line in read(options.raw)}
     mixtures = [(setting, N_UNLABELLED // share) for setting in MIXTURES for share in SHARES]
-    cells = [("digits", n) for n in DIGITS_LABELLED] if options.digits else mixtures
+    cells = [("digits", n) for n in options.labelled] if options.digits else mixtures
     cells = [(setting, n) for setting, n in cells if setting in (options.settings or (setting,))]
     tasks = []
     for seed, (setting, n) in product(range(options.first, options.first + options.seeds), cells):
         config = {"setting": setting, "n_labelled": n, "seed": seed}
         left = [name for name in names if json.dumps(config | {"labeller": name}, sort_keys=True) not in known]
         if left:
-            tasks.append((setting, n, seed, left, options.embeddings))
+            tasks.append((setting, n, seed, left, options.embeddings, options.device))
     return tasks
 
 
@@ -248,6 +249,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--labellers", nargs="+", default=["auto", "cvir", "prototypes", "pupl", "pupl5"])
     parser.add_argument("--digits", action="store_true", help="digits and not the mixtures")
+    parser.add_argument("--labelled", nargs="+", type=int, default=DIGITS_LABELLED, help="numbers of labelled digits")
+    parser.add_argument("--device", default="cpu", help="where encoders of digits are trained")
+    parser.add_argument("--commit", default=None, help="what to write down where there is no git")
     parser.add_argument("--settings", nargs="+", choices=list(MIXTURES), help="some of the mixtures only")
     parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
@@ -259,7 +263,8 @@ def main() -> None:
     names = [SUPERVISED, *dict.fromkeys(AUTO if name == "auto" else name for name in options.labellers)]
     for folder in (options.raw.parent, *([options.embeddings] if options.embeddings else [])):
         folder.mkdir(parents=True, exist_ok=True)
-    where = {**provenance(), "hardware": f"{options.jobs} processes of 1 thread"}
+    where = provenance(options.device, options.commit)
+    where["hardware"] = f"{where['hardware']}, {options.jobs} processes of 1 thread"
     tasks, began = missing(options, names), time.perf_counter()
     for number, lines in enumerate(work(tasks, options.jobs) if tasks else (), 1):
         with options.raw.open("a", encoding="utf-8") as file:

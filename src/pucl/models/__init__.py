@@ -1,0 +1,1 @@
+"""Fitted models: what they take, what they say of rows, and how they lie on disk."""

@@ -1,0 +1,58 @@
+"""Evidence: what a fit leaves behind so that people can look at it, without the data it came from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Some rows of the training data that can be looked at, k of them.
+
+    Attributes:
+        ids: what the rows are called: a file name, a value of the id column, or the row number.
+        row: their numbers in the training data, (k,).
+        probability: of being positive, (k,).
+        labelled: s, (k,) bool.
+        pictures: thumbnails (k, h, w, c) as uint8 with c of 1 or 3; None where rows are no images.
+        values: feature values by column, each a tuple of k texts; empty where rows have no named columns.
+    """
+
+    ids: tuple[str, ...]
+    row: NDArray[np.int64]
+    probability: Floats
+    labelled: NDArray[np.bool_]
+    pictures: NDArray[np.uint8] | None = None
+    values: dict[str, tuple[str, ...]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a report shows beside the figures of model.json.
+
+    Attributes:
+        points: rows of the scatter, at most 5,000, all labelled positives among them as far as there is room.
+        place: where the points lie in the plane, (k, 2).
+        top: the unlabelled rows most likely positive, best first.
+        unsure: the unlabelled rows nearest to one half, nearest first.
+        held_logit: calibrated logits (m,) of rows held out from labeller and head, labelled and unlabelled.
+        held_labelled: s of those rows, (m,) bool.
+        quantiles: calibrated logits of all unlabelled rows, sorted, thinned to at most 2,001 values from the lowest to
+            the highest, evenly by rank.
+        n_unlabelled: how many unlabelled rows there are.
+    """
+
+    points: Shown
+    place: Floats
+    top: Shown
+    unsure: Shown
+    held_logit: Floats
+    held_labelled: NDArray[np.bool_]
+    quantiles: Floats
+    n_unlabelled: int

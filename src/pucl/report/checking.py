@@ -1,0 +1,53 @@
+"""Evidence as the page can use it: of matching lengths, without rows that have no finite numbers."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pucl.errors import Described, InputError, bad_argument
+from pucl.models.evidence import Evidence, Shown
+from pucl.report.rows import take
+
+MOST_POINTS = 5_000
+
+
+def usable(evidence: Evidence) -> Evidence:
+    """`evidence` without rows whose numbers are not finite; parts that do not fit together are one clear error."""
+    for name in ("points", "top", "unsure"):
+        _check_shown(name, getattr(evidence, name))
+    if len(evidence.points) > MOST_POINTS:
+        raise _bad("points", f"at most {MOST_POINTS:,} rows", len(evidence.points))
+    if evidence.place.shape != (len(evidence.points), 2):
+        raise _bad("place", f"of shape ({len(evidence.points)}, 2)", evidence.place.shape)
+    if evidence.held_logit.shape != evidence.held_labelled.shape:
+        raise _bad("held_labelled", f"of shape {evidence.held_logit.shape}", evidence.held_labelled.shape)
+    here = np.isfinite(evidence.place).all(axis=1) & np.isfinite(evidence.points.probability)
+    held = np.isfinite(evidence.held_logit)
+    return replace(
+        evidence,
+        points=take(evidence.points, here),
+        place=evidence.place[here],
+        top=take(evidence.top, np.isfinite(evidence.top.probability)),
+        unsure=take(evidence.unsure, np.isfinite(evidence.unsure.probability)),
+        held_logit=evidence.held_logit[held],
+        held_labelled=evidence.held_labelled[held],
+        quantiles=np.sort(evidence.quantiles[np.isfinite(evidence.quantiles)]),
+    )
+
+
+def _check_shown(name: str, shown: Shown) -> None:
+    count = len(shown)
+    parts: dict[str, Any] = {"row": shown.row, "probability": shown.probability, "labelled": shown.labelled}
+    if shown.pictures is not None:
+        parts["pictures"] = shown.pictures
+        if shown.pictures.ndim != 4 or shown.pictures.shape[3] not in (1, 3) or shown.pictures.dtype != np.uint8:
+            got = f"{shown.pictures.dtype} of shape {shown.pictures.shape}"
+            raise _bad(f"{name}.pictures", "uint8 of shape (k, h, w, 1 or 3)", got)
+    for key, part in {**parts, **(shown.values or {})}.items():
+        if len(part) != count:
+            raise _bad(f"{name}.{key}", f"of length {count}", f"length {len(part)}")
+
+
+def _bad(part: str, allowed: str, got: object) -> InputError:
+    return bad_argument("pucl.report", f"evidence.{part}", allowed, Described(str(got)))

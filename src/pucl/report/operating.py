@@ -1,0 +1,127 @@
+"""What each threshold gives: rows found, and estimated precision, recall, F1 and true positives among them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.report.axis import Floats
+from pucl.report.reading import Interval
+
+FEWEST = 5  # held-out unlabelled rows above a threshold from which a precision is worth naming
+
+
+@dataclass(frozen=True)
+class OperatingPoints:
+    """Estimates at rising thresholds, each array (m,); precision and positives are NaN where too few are found.
+
+    Attributes:
+        threshold: logits above which a row is found.
+        found: how many of all unlabelled rows are.
+        precision: share of positives among them.
+        recall: share of the positives that is found.
+        f1: harmonic mean of the two.
+        precision_error: standard error, as are the next two; an error of π comes on top.
+        recall_error: of recall.
+        f1_error: of F1.
+        positives: expected number of positives among the rows found.
+        positives_low: the same with the low end of the interval of π.
+        positives_high: the same with the high end.
+    """
+
+    threshold: Floats
+    found: NDArray[np.int64]
+    precision: Floats
+    recall: Floats
+    f1: Floats
+    precision_error: Floats
+    recall_error: Floats
+    f1_error: Floats
+    positives: Floats
+    positives_low: Floats
+    positives_high: Floats
+
+    @property
+    def half(self) -> int:
+        """Where the threshold is a probability of one half."""
+        return int(np.abs(self.threshold).argmin())
+
+    @property
+    def best(self) -> int:
+        """Where F1 is highest, the highest threshold of equals."""
+        return int(len(self.f1) - 1 - self.f1[::-1].argmax())
+
+
+def operating_points(
+    threshold: Floats, labelled: Floats, unlabelled: Floats, quantiles: Floats, n_unlabelled: int, prior: Interval
+) -> OperatingPoints:
+    """The figures of `pucl.pu_scores` at every threshold, and what they mean for all unlabelled rows.
+
+        precision t / q,   F1 = 2t / (q + π),   t = min(πr, q),   expected positives = found · t / q
+
+    where r and q are the shares of held-out labelled and unlabelled rows above the threshold. Their errors are
+    binomial with one success and one failure added, those of the ratios follow by propagation.
+
+    Args:
+        threshold: rising logits (m,).
+        labelled: logits of the held-out labelled positives.
+        unlabelled: logits of the held-out unlabelled rows.
+        quantiles: logits of all unlabelled rows, thinned evenly by rank.
+        n_unlabelled: how many unlabelled rows there are.
+        prior: π.
+    """
+    r, r_error = _share_above(labelled, threshold)
+    q, q_error = _share_above(unlabelled, threshold)
+    found = count_above(quantiles, n_unlabelled, threshold)
+    q_known = np.where(q * len(unlabelled) >= FEWEST - 0.5, q, np.nan)
+    precision, f1 = _precision(prior.value, r, q_known), 2 * np.minimum(prior.value * r, q) / (q + prior.value)
+    of_r, of_q = _ratio(r_error, r), _ratio(q_error, q)
+    ends = (prior.value if end is None else end for end in (prior.low, prior.high))
+    return OperatingPoints(
+        threshold,
+        found,
+        precision,
+        r,
+        f1,
+        precision * np.hypot(of_r, of_q),
+        r_error,
+        f1 * np.hypot(of_r, q_error / (q + prior.value)),
+        *(_expected(found, _precision(share, r, q_known)) for share in (prior.value, *ends)),
+    )
+
+
+def count_above(quantiles: Floats, n: int, threshold: Floats) -> NDArray[np.int64]:
+    """How many of n sorted values lie above each threshold, when only every so many of them is known.
+
+    The known ones stand at even ranks from the lowest to the highest; in between ranks are interpolated. Exact when
+    all n are known.
+    """
+    if len(quantiles) == 1:
+        return np.where(quantiles[0] > threshold, n, 0)
+    order = np.arange(len(quantiles)) * (n - 1) / (len(quantiles) - 1)
+    known = np.searchsorted(quantiles, threshold, side="right")
+    left = np.clip(known - 1, 0, len(quantiles) - 2)
+    gap = quantiles[left + 1] - quantiles[left]
+    part = np.clip((threshold - quantiles[left]) / np.where(gap > 0, gap, 1.0), 0, 1)
+    # A rank just short of a whole number is that number: rounding errors must not lose a row.
+    rank = np.floor(order[left] + part * (order[left + 1] - order[left]) + 1e-9)
+    inside = n - 1 - np.clip(rank, 0, n - 2)
+    return np.where(known == 0, n, np.where(known == len(quantiles), 0, inside)).astype(np.int64)
+
+
+def _share_above(scores: Floats, threshold: Floats) -> tuple[Floats, Floats]:
+    n, k = len(scores), len(scores) - np.searchsorted(np.sort(scores), threshold, side="right")
+    safe = (k + 1) / (n + 2)
+    return np.asarray(k / n), np.sqrt(safe * (1 - safe) / n)
+
+
+def _precision(prior: float, r: Floats, q: Floats) -> Floats:
+    return np.minimum(prior * r, q) / q
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
+
+
+def _expected(found: NDArray[np.int64], precision: Floats) -> Floats:
+    return np.where(found > 0, found * precision, 0.0)

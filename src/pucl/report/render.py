@@ -1,0 +1,122 @@
+"""The whole page as one string: template, style, scripts and data in one file that asks nothing of a network."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from pucl.errors import RunError
+from pucl.models.evidence import Evidence
+from pucl.report.checking import usable
+from pucl.report.data import page_data
+from pucl.report.embed import as_json
+from pucl.report.markup import Markup, element, fill, join
+from pucl.report.method import candidates, choices
+from pucl.report.prior_interval import prior_section
+from pucl.report.reading import check_about
+from pucl.report.run_notes import command, data_facts, diagnostics, warnings
+from pucl.report.summary import facts, summary, title
+from pucl.report.thumbnails import sheets
+
+UNLINKED = ("summary", "warnings")  # at the top anyway
+LIMIT = 5_000_000  # bytes, held always
+SCRIPTS = (
+    "base",
+    "theme",
+    "charts",
+    "separation",
+    "threshold",
+    "training",
+    "pictures",
+    "map",
+    "map_input",
+    "csv",
+    "lists",
+    "start",
+)
+
+
+def render(about: Mapping[str, Any], evidence: Evidence) -> str:
+    """The report of a fitted model as HTML: one file, below 5 MB, that works offline.
+
+    Args:
+        about: the content of model.json; kind, rows and prior are needed, other parts are left out where missing.
+        evidence: what the fit left behind to look at.
+    """
+    check_about(about)
+    shown = usable(evidence)
+    data = page_data(about, shown)
+    parts = _parts(about, data)
+    room = LIMIT - len(_page(parts, data).encode())
+    data["sheets"] = sheets(shown, room)
+    page = _page(parts, data)
+    if len(page.encode()) > LIMIT:
+        raise RunError(f"the report would take {len(page.encode()):,} bytes, more than {LIMIT:,}; shorten its texts")
+    return page
+
+
+def _parts(about: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, str]:
+    """What goes into the template besides the data."""
+    style = Markup(_asset("page.css"))
+    script = Markup("\n".join(_asset(f"{name}.js") for name in SCRIPTS))
+    sections = _sections(about, data)
+    return {
+        "policy": _policy(script, style),
+        "title": title(about),
+        "style": style,
+        "script": script,
+        "facts": facts(about),
+        "links": join(*(element("a", label, href=f"#{name}") for name, label, _ in sections if name not in UNLINKED)),
+        "sections": join(*(_section(name, label, content) for name, label, content in sections)),
+    }
+
+
+def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
+    return str(fill(_asset("page.html"), **parts, data=as_json(data)))
+
+
+def _sections(about: Mapping[str, Any], data: Mapping[str, Any]) -> list[tuple[str, str, Markup]]:
+    """Name, heading and content of every section that has something to show."""
+    lists = join(*(Markup(_asset(f"{name}.html")) for name in data["lists"]))
+    found = [
+        ("summary", "Summary", summary(about)),
+        ("warnings", "Warnings", warnings(about)),
+        ("prior", "Class prior", prior_section(about)),
+        ("separation", "Separation", _drawn("separation", data.get("separation"))),
+        ("threshold", "Threshold", _drawn("threshold", data.get("threshold"))),
+        ("review", "Review", lists or None),
+        ("map", "Map", _drawn("map", data.get("map"))),
+        ("training", "Training", _drawn("training", data["history"])),
+        ("method", "Method", join(choices(about), candidates(about)) or None),
+        ("diagnostics", "Diagnostics", diagnostics(about)),
+        ("reproduce", "Reproduce", join(command(about), data_facts(about))),
+    ]
+    return [(name, label, content) for name, label, content in found if content is not None]
+
+
+def _drawn(name: str, present: object) -> Markup | None:
+    return Markup(_asset(f"{name}.html")) if present else None
+
+
+def _section(name: str, label: str, content: Markup) -> Markup:
+    return element(
+        "section", element("h2", label, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title"
+    )
+
+
+def _policy(script: str, style: str) -> str:
+    """A Content-Security-Policy that forbids every request and runs this page's own script and style alone."""
+    own_script, own_style = (_hash(part) for part in (script, style))
+    return (
+        f"default-src 'none'; script-src '{own_script}'; style-src '{own_style}'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _asset(name: str) -> str:
+    return files("pucl.report").joinpath("assets", name).read_text(encoding="utf-8")

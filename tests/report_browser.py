@@ -1,0 +1,176 @@
+"""Headless Chromium driven through its DevTools pipe, with nothing but the standard library."""
+
+import base64
+import itertools
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+    "--remote-debugging-pipe",
+)
+# Chromium reads commands from descriptor 3 and writes answers to 4; a small process puts the pipes there.
+LAUNCH = """
+import fcntl, os, sys
+commands, answers = (fcntl.fcntl(int(fd), fcntl.F_DUPFD, 50) for fd in sys.argv[1:3])
+os.dup2(commands, 3)
+os.dup2(answers, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+PATIENCE = 15.0  # seconds
+
+
+class Browser:
+    """One page in one browser; events are kept in `events`."""
+
+    def __init__(self, profile: Path) -> None:
+        assert CHROMIUM is not None
+        commands, self._write = os.pipe()
+        self._read, answers = os.pipe()
+        flags = [*FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        launch = [sys.executable, "-c", LAUNCH, str(commands), str(answers), CHROMIUM, *flags]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(launch, pass_fds=(commands, answers), stdin=quiet, stdout=quiet, stderr=quiet)
+        os.close(commands)
+        os.close(answers)
+        self._numbers, self._rest, self._session = itertools.count(1), b"", None
+        self.events: list[dict[str, Any]] = []
+        self._attach()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self._write)  # Chromium ends when its pipe does
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._read)
+
+    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """A command and its result."""
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while (answer := self._receive(time.monotonic() + PATIENCE)).get("id") != number:
+            self.events.append(answer)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def open(self, path: Path) -> None:
+        """Load a file and wait until its scripts have run and its pictures are there."""
+        self.events.clear()
+        self.send("Page.navigate", url=path.resolve().as_uri())
+        self.wait("document.readyState === 'complete' && document.documentElement.dataset.ready === 'true'")
+
+    def ask(self, expression: str) -> Any:
+        """The value of an expression on the page; promises are awaited."""
+        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"]["exception"].get("description", "exception on the page"))
+        return answer["result"].get("value")
+
+    def wait(self, expression: str) -> None:
+        """Wait until an expression holds."""
+        end = time.monotonic() + PATIENCE
+        while not self.ask(expression):
+            if time.monotonic() > end:
+                raise TimeoutError(expression)
+            time.sleep(0.02)
+
+    def settle(self) -> None:
+        """Wait for two frames to be painted."""
+        self.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def size(self, width: int, height: int = 900, *, mobile: bool = False) -> None:
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+        self.settle()
+
+    def prefer(self, scheme: str) -> None:
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def mouse(self, kind: str, x: float, y: float, **parameters: Any) -> None:
+        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **parameters)
+
+    def key(self, key: str, **parameters: Any) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, **parameters)
+
+    def screenshot(self, path: Path, *, whole: bool = True) -> Path:
+        answer = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))
+        path.write_bytes(base64.b64decode(answer["data"]))
+        return path
+
+    def _clip(self, whole: bool) -> dict[str, Any]:
+        if not whole:
+            return {}
+        box = self.send("Page.getLayoutMetrics")["cssContentSize"]
+        return {"clip": {"x": 0, "y": 0, "width": box["width"], "height": box["height"], "scale": 1}}
+
+    def _attach(self) -> None:
+        pages = [one for one in self.send("Target.getTargets")["targetInfos"] if one["type"] == "page"]
+        target = pages[0]["targetId"] if pages else self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.send(f"{domain}.enable")
+
+    def _receive(self, end: float) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            if not select.select([self._read], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise TimeoutError("no answer from the browser")
+            part = os.read(self._read, 1 << 20)
+            if not part:
+                raise ConnectionError("the browser went away")
+            self._rest += part
+        first, self._rest = self._rest.split(b"\0", 1)
+        message: dict[str, Any] = json.loads(first)
+        return message
+
+
+def complaints(browser: Browser) -> list[str]:
+    """Everything the console or the page had to complain about."""
+    found = []
+    for event in browser.events:
+        parts = event.get("params", {})
+        if event.get("method") == "Runtime.exceptionThrown":
+            found.append(str(parts["exceptionDetails"]))
+        elif event.get("method") == "Runtime.consoleAPICalled" and parts["type"] in {"error", "warning", "assert"}:
+            found.append(str(parts["args"]))
+        elif event.get("method") == "Log.entryAdded" and parts["entry"]["level"] in {"error", "warning"}:
+            found.append(parts["entry"]["text"])
+    return found
+
+
+def requests(browser: Browser) -> list[str]:
+    """Addresses the page asked for, without those that carry their content themselves."""
+    sent = (event["params"]["request"]["url"] for event in browser.events if event.get("method") == "Network.requestWillBeSent")
+    return [address for address in sent if not address.startswith(("data:", "blob:"))]
+
+
+Step = Callable[[Browser], None]
