@@ -8,47 +8,43 @@ The sets, with the share of the positive training rows that is labelled:
     cancer  breast cancer of scikit-learn, 569 × 30, malignant is positive, 30 %
     wine    wine of scikit-learn, 178 × 13, class 1 is positive, 30 %
     digits  digits of scikit-learn as 64 numbers, 1,797 rows, odd is positive, 30 %
-    blobs   4,000 × 20, drawn anew for each seed, 40 % positive, 10 %. Four Gaussian blobs per class in 6 columns,
-            unit variance, centres at distance 4 from the origin in random directions, no two less than 45° apart; then
-            a categorical column of 4 levels (one-hot) that names the number of the blob within its class in 70 % of
-            the rows and is random in the others, so that it tells the classes apart only together with the numbers;
-            then noise: 6 normal columns and a categorical one of 4 random levels (one-hot)
-    rare    the same with 5 % positive, 20 %
+    blobs   4,000 × 20, drawn anew for each seed, 40 % positive, 10 %. Four Gaussian blobs per class in 6 columns, unit
+            variance, centres at distance 4 from the origin, in random directions at least 45° apart. A one-hot
+            category of 4 levels names the blob within its class in 70 % of the rows and is random in the others: of
+            itself it says nothing. The rest is noise: 6 normal columns and a category of 4 levels
+    rare    the same with 5 % positive, 20 %; look at F1, since 95 % of the rows are negative
 
-For each seed the rows are split 70/30 by the truth, and the labelled rows are drawn from the positive training rows:
-single-set, the other training rows are unlabelled. Every method gets the same split. Rows are standardised on the
-training rows for every method but `pucl`, which gets them as they are. Nothing is chosen by test labels. Methods:
+For each seed rows are split 70/30 by the truth; the labelled ones are drawn from the positive training rows, the others
+are unlabelled (single-set). Every method gets the same split, standardised on the training rows; `pucl` gets the rows
+as they are. Nothing is chosen by test labels. Methods:
 
-    pucl                  pucl.PUClassifier(random_state=seed)
-    nnpu_true_prior       linear nnPU (Kiryo et al. 2017), sigmoid loss, with the true π of U: an advantage
-    nnpu_estimated        the same with π of pucl.estimate_prior
-    naive                 logistic regression, U as negatives
-    oracle_logistic/_svc  all true labels; RBF SVC with the defaults of scikit-learn
-    pulearn/*             `readme` is the base estimator of its README, SVC(C=10, kernel="rbf", gamma=0.4), `forest`
-                          that of its breast cancer example, `scale` the SVC with gamma="scale", our addition, since
-                          0.4 is too narrow for standardised rows of many columns. Weighted Elkan-Noto gets the counts
-                          of P and U. Its nnPU gets the π of its own ScarEMPriorEstimator, taken from the whole set to
-                          U. The Bayesian ones have their defaults
-    pu-toolbox/*          every registered classifier that can be built without further arguments, with its defaults;
-                          where π is needed, that of its pipeline's default, pen_l1. `auto` is PUPipeline(). The best
-                          of them *by test accuracy* is the bar: generous to them, since nobody can choose so
+    pucl             pucl.PUClassifier(random_state=seed)
+    nnpu_true_prior  linear nnPU (Kiryo et al. 2017), sigmoid loss, with the true π of U: an advantage
+    nnpu_estimated   the same with π of pucl.estimate_prior
+    naive, oracle_*  logistic regression with U as negatives; with all true labels, or an RBF SVC with its defaults
+    pulearn/*        base estimators: `readme` of its README, SVC(C=10, gamma=0.4), `forest` of its breast cancer
+                     example, `scale` our addition, the SVC with gamma="scale", since 0.4 is narrow for many columns.
+                     Its nnPU gets π of its ScarEMPriorEstimator, taken from the whole set to U
+    pu-toolbox/*     every registered classifier that its defaults can build; π, where needed, by the default of its
+                     pipeline, pen_l1. `auto` is PUPipeline(). The best *by test accuracy* is the bar: generous to them
 
 Every set, method and seed is one line of ``--raw``; what is there is not computed again. ``--out`` gets one line per
-set and method over all seeds: mean ± std, seconds per fit, and the paired difference to `pucl` with a standard error.
+set and method over these seeds: mean ± std, seconds per fit, the paired difference to `pucl` with a standard error.
 """
 
 import argparse
 import importlib
 import inspect
 import json
-import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,16 +85,16 @@ class Split(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a method gets; y only where it is said to know the truth."""
+    """What a method gets."""
 
     x: Floats
     s: Bools
     seed: int
-    y: Bools | None
+    y: Bools | None  # only where a method is said to know it
 
 
 class SkippedError(Exception):
-    """A method that cannot run here, and why."""
+    """A method cannot run here, and why."""
 
 
 Answer = tuple[Bools, Floats]  # decisions and scores of test rows
@@ -110,7 +106,7 @@ def blobs(seed: int, positive: float) -> tuple[Floats, Bools]:
     while True:
         centres = rng.standard_normal((2 * BLOBS, COLUMNS))
         centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-        if (centres @ centres.T - np.eye(2 * BLOBS)).max() < math.cos(math.radians(ANGLE)):
+        if (centres @ centres.T - np.eye(2 * BLOBS)).max() < np.cos(np.radians(ANGLE)):
             break
     y = np.arange(ROWS) < round(positive * ROWS)
     blob = rng.integers(BLOBS, size=ROWS)
@@ -128,7 +124,6 @@ def table(name: str, seed: int) -> tuple[Floats, Bools]:
 
 
 def split(name: str, seed: int) -> Split:
-    """The split of a set and a seed, the same for every method."""
     x, y = table(name, seed)
     x, x_test, y, y_test = train_test_split(x, y, test_size=TEST, stratify=y, random_state=seed)
     positive = np.flatnonzero(y)
@@ -139,10 +134,9 @@ def split(name: str, seed: int) -> Split:
 
 def scored(model: Any, x: Floats) -> Answer:
     """Decisions and scores of a fitted model in the manner of scikit-learn; positives are 1."""
-    found = np.asarray(model.predict(x)).astype(float) > 0
-    if hasattr(model, "decision_function"):
-        return found, np.asarray(model.decision_function(x), dtype=float).ravel()
-    return found, np.asarray(model.predict_proba(x), dtype=float)[:, 1]
+    by_score = hasattr(model, "decision_function")
+    score = np.asarray(model.decision_function(x) if by_score else model.predict_proba(x)[:, 1], dtype=float).ravel()
+    return np.asarray(model.predict(x)).astype(float) > 0, score
 
 
 def standardised(given: Given, fit: Callable[[Given], Any]) -> Callable[[Floats], Answer]:
@@ -151,11 +145,11 @@ def standardised(given: Given, fit: Callable[[Given], Any]) -> Callable[[Floats]
     return lambda x: scored(model, scale.transform(x))
 
 
-def peer(module: str, package: str) -> Any:
+def peer(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise SkippedError(f"{package} cannot be imported ({error})") from None
+        raise SkippedError(f"{module} cannot be imported ({error})") from None
 
 
 def ours(given: Given) -> Callable[[Floats], Answer]:
@@ -164,31 +158,25 @@ def ours(given: Given) -> Callable[[Floats], Answer]:
     return partial(scored, pucl.PUClassifier(random_state=given.seed).fit(given.x, given.s.astype(int)))
 
 
-class LinearNNPU:
-    """The linear nnPU head on standardised rows, π given by the truth or estimated."""
-
-    def __init__(self, given: Given) -> None:
-        z, s = torch.from_numpy(given.x), torch.from_numpy(given.s)
+def linear_nnpu(given: Given) -> Any:
+    z, s = torch.from_numpy(given.x), torch.from_numpy(given.s)
+    if given.y is not None:
+        prior = float(given.y[~given.s].mean())
+    else:
         constant = torch.full((len(z), 1), z.shape[1] ** 0.5, dtype=z.dtype)  # so that the length of a row counts
-        if given.y is not None:
-            prior = float(given.y[~given.s].mean())
-        else:
-            prior = estimate_prior(torch.cat([z, constant], dim=1), given.s, seed=given.seed).value
-        unused = PseudoLabels(s, s.double(), s.double(), prior)
-        self.scale = z.shape[1] ** -0.5  # the head undoes it
-        self.head = fit_head(z * self.scale, given.s, unused, method="nnpu", prior=min(max(prior, 1e-3), 1 - 1e-3))
+        prior = estimate_prior(torch.cat([z, constant], dim=1), given.s, seed=given.seed).value
+    said = PseudoLabels(s, s.double(), s.double(), min(max(prior, 1e-3), 1 - 1e-3))  # only π is used
+    scale = z.shape[1] ** -0.5  # the head undoes it
+    head = fit_head(z * scale, given.s, said, method="nnpu")
 
-    def decision_function(self, x: Floats) -> Floats:
-        """Logits (n,)."""
-        return np.asarray(self.head(torch.from_numpy(x) * self.scale).detach().numpy())
+    def logits(x: Floats) -> Floats:
+        return np.asarray(head(torch.from_numpy(x) * scale).detach().numpy())
 
-    def predict(self, x: Floats) -> Bools:
-        """Whether each row is positive, (n,)."""
-        return self.decision_function(x) > 0
+    return SimpleNamespace(decision_function=logits, predict=lambda x: logits(x) > 0)
 
 
-def sklearn_model(make: Callable[[], Any], given: Given) -> Any:
-    return make().fit(given.x, given.s if given.y is None else given.y)
+def logistic(given: Given) -> Any:
+    return LogisticRegression(max_iter=1000).fit(given.x, given.s if given.y is None else given.y)
 
 
 def base(kind: str, seed: int) -> Any:
@@ -198,60 +186,47 @@ def base(kind: str, seed: int) -> Any:
 
 
 def pulearn(kind: str, given: Given) -> Any:
-    module = peer("pulearn", "pulearn")
+    module = peer("pulearn")
     s, n_p, n_u = given.s.astype(int), int(given.s.sum()), int((~given.s).sum())
     name, _, kind = kind.partition("_")
-    if name == "elkanoto":
-        model = module.ElkanotoPuClassifier(base(kind, given.seed), hold_out_ratio=0.2, random_state=given.seed)
-    elif name == "weighted":
-        counts = {"labeled": n_p, "unlabeled": n_u, "hold_out_ratio": 0.2, "random_state": given.seed}
-        model = module.WeightedElkanotoPuClassifier(base(kind, given.seed), **counts)
-    elif name == "bagging":
-        model = module.BaggingPuClassifier(base(kind, given.seed), n_estimators=15, random_state=given.seed)
-    elif name == "nnpu":
-        whole = module.ScarEMPriorEstimator().estimate(given.x, s).pi
-        prior = (whole * (n_p + n_u) - n_p) / n_u
-        model = module.NNPUClassifier(prior=min(max(prior, 0.01), 0.99), random_state=given.seed)
-    else:
-        model = getattr(module, name)()
-    return model.fit(given.x, s)
+    wrap = {
+        "elkanoto": partial(module.ElkanotoPuClassifier, hold_out_ratio=0.2),
+        "weighted": partial(module.WeightedElkanotoPuClassifier, labeled=n_p, unlabeled=n_u, hold_out_ratio=0.2),
+        "bagging": partial(module.BaggingPuClassifier, n_estimators=15),
+    }
+    if name in wrap:
+        return wrap[name](base(kind, given.seed), random_state=given.seed).fit(given.x, s)
+    if name == "nnpu":
+        prior = (module.ScarEMPriorEstimator().estimate(given.x, s).pi * len(s) - n_p) / n_u
+        return module.NNPUClassifier(prior=min(max(prior, 0.01), 0.99), random_state=given.seed).fit(given.x, s)
+    return getattr(module, name)().fit(given.x, s)
 
 
 def pu_toolbox(name: str, given: Given) -> Any:
-    module = peer("pu_toolbox", "pu-toolbox")
+    module = peer("pu_toolbox")
     s = given.s.astype(int)
     if name == "auto":
         return module.PUPipeline(random_state=given.seed).fit_evaluate(given.x, s).final_model
     importlib.import_module("pu_toolbox.registry.builtin_methods").register_all_builtin_methods()
     make = importlib.import_module("pu_toolbox.registry.registry").get_algorithm(name)
-    takes, options = inspect.signature(make.__init__).parameters, {}
-    if "random_state" in takes:
-        options["random_state"] = given.seed
-    if not make.requires_class_prior:
-        return make(**options).fit(given.x, s)
-    prior = module.ClassPriorEstimator().fit(given.x, s).estimate()
-    if "class_prior" in takes:
-        options["class_prior"] = prior
-    return make(**options).fit(given.x, s, class_prior=prior)
+    takes, could = inspect.signature(make.__init__).parameters, {"random_state": given.seed}
+    if make.requires_class_prior:
+        could["class_prior"] = module.ClassPriorEstimator().fit(given.x, s).estimate()
+    model = make(**{name: value for name, value in could.items() if name in takes})
+    return model.fit(given.x, s, class_prior=could.get("class_prior"))
 
 
 PULEARN = [f"{name}_{kind}" for name in ("elkanoto", "weighted", "bagging") for kind in ("readme", "scale", "forest")]
 BAYESIAN = [f"{kind}Classifier" for kind in ("PositiveNaiveBayes", "WeightedNaiveBayes", "PositiveTAN", "WeightedTAN")]
 TOOLBOX = ("auto", "elkan_noto", "upu", "nnpu", "dist_pu", "pusb", "lbe", "self_pu", "infomax_pu", "llsvm")
 SLOW = ("pusb_kernel", "weighted_contrastive_pu")  # of pu-toolbox, 20 s a fit and more
-NOT_BUILT = {  # of pu-toolbox: asked for more than defaults
-    "pnu": "needs labelled negatives",
-    "centroid_pu": "constructor requires flip_probability",
-    "kldce": "constructor requires flip_probability",
-    "dgpu": "constructor requires a generator",
-}
-TRUTH = {"nnpu_true_prior", "oracle_logistic", "oracle_svc"}
-LOGISTIC = partial(LogisticRegression, max_iter=1000)
+NEEDS = {"pnu": "negatives", "centroid_pu": "flip_probability", "kldce": "flip_probability", "dgpu": "generator"}
+TRUTH = {"nnpu_true_prior": "the true prior", "oracle_logistic": "the truth", "oracle_svc": "the truth"}
 METHODS: dict[str, Method] = {
     OURS: ours,
-    **{name: partial(standardised, fit=LinearNNPU) for name in ("nnpu_true_prior", "nnpu_estimated")},
-    **{name: partial(standardised, fit=partial(sklearn_model, LOGISTIC)) for name in ("naive", "oracle_logistic")},
-    "oracle_svc": partial(standardised, fit=partial(sklearn_model, SVC)),
+    **{name: partial(standardised, fit=linear_nnpu) for name in ("nnpu_true_prior", "nnpu_estimated")},
+    **{name: partial(standardised, fit=logistic) for name in ("naive", "oracle_logistic")},
+    "oracle_svc": partial(standardised, fit=lambda given: SVC().fit(given.x, given.y)),
     **{f"pulearn/{kind}": partial(standardised, fit=partial(pulearn, kind)) for kind in (*PULEARN, "nnpu", *BAYESIAN)},
     **{f"pu-toolbox/{name}": partial(standardised, fit=partial(pu_toolbox, name)) for name in (*TOOLBOX, *SLOW)},
 }
@@ -263,8 +238,7 @@ def judge(method: Method, parts: Split, seed: int, truth: bool) -> Line:
     torch.manual_seed(seed)  # some peers draw from the global generator
     began = time.perf_counter()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             answer = method(given)
             seconds = time.perf_counter() - began
             found, score = answer(parts.x_test)
@@ -273,49 +247,38 @@ def judge(method: Method, parts: Split, seed: int, truth: bool) -> Line:
         raise
     except Exception as error:  # a peer that fails on a split is a result, not the end of the run
         return {"error": f"{type(error).__name__}: {error}"[:300]}
-    values = {"accuracy": at_cut.accuracy, "f1": at_cut.f1, "auc": ranked.auc}
-    return {key: round(100 * value, 3) for key, value in values.items()} | {"seconds": round(seconds, 4)}
+    values = {"accuracy": 100 * at_cut.accuracy, "f1": 100 * at_cut.f1, "auc": 100 * ranked.auc, "seconds": seconds}
+    return {key: round(value, 4) for key, value in values.items()}
 
 
 def read(path: Path) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def key(config: Mapping[str, Any]) -> tuple[str, str, int]:
-    return config["set"], config["method"], config["seed"]
-
-
-def versions() -> dict[str, str]:
-    found = {}
-    for name in ("scikit-learn", "numpy", "pulearn", "pu-toolbox"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
+def where() -> Line:
+    found = provenance()
+    for name in ("scikit-learn", "pulearn", "pu-toolbox"):
+        with suppress(PackageNotFoundError):
+            found["versions"][name] = version(name)
     return found
 
 
 def compute(raw: Path, sets: list[str], methods: list[str], seeds: range) -> Iterator[tuple[str, str]]:
     """Add what is missing to the raw lines; yields a method and why it was skipped."""
-    known = {key(line["config"]) for line in read(raw)}
-    where = provenance()
-    where["versions"] |= versions()
-    skipped: set[str] = set()
-    for seed, name in product(seeds, sets):
-        left = [method for method in methods if method not in skipped and (name, method, seed) not in known]
-        parts = split(name, seed) if left else None
-        for method in left:
-            if parts is None:
-                break
-            try:
-                metrics = judge(METHODS[method], parts, seed, method in TRUTH)
-            except SkippedError as reason:
-                skipped.add(method)
-                yield method, str(reason)
-                continue
-            line = {"config": {"set": name, "method": method, "seed": seed}, "metrics": metrics, **where}
-            with raw.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+    known = [line["config"] for line in read(raw)]
+    about, skipped = where(), set()
+    for seed, name, method in product(seeds, sets, methods):
+        config = {"set": name, "method": method, "seed": seed}
+        if method in skipped or config in known:
+            continue
+        try:
+            metrics = judge(METHODS[method], split(name, seed), seed, method in TRUTH)
+        except SkippedError as reason:
+            skipped.add(method)
+            yield method, str(reason)
+            continue
+        with raw.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"config": config, "metrics": metrics, **about}) + "\n")
 
 
 def summary(lines: list[Line]) -> list[Line]:
@@ -335,31 +298,27 @@ def summary(lines: list[Line]) -> list[Line]:
         both = [seed for seed in well if "accuracy" in own.get(seed, {})]
         if len(both) > 1 and method != OURS:
             difference = np.array([well[seed]["accuracy"] - own[seed]["accuracy"] for seed in both])
-            error = difference.std(ddof=1) / math.sqrt(len(both))
+            error = difference.std(ddof=1) / len(both) ** 0.5
             metrics |= {"difference": round(float(difference.mean()), 3), "difference_se": round(float(error), 3)}
-        knows = {"knows": "the truth" if "oracle" in method else "the true prior"} if method in TRUTH else {}
+        knows = {"knows": TRUTH[method]} if method in TRUTH else {}
         found.append({"config": {"set": name, "method": method, **knows}, "metrics": metrics})
     return found
 
 
-def show(lines: list[Line], sets: list[str]) -> None:
+def show(lines: list[Line]) -> None:
     print(f"\n{'set':7} {'method':38} seeds  errors  accuracy        F1              AUC             seconds   − pucl")
-    for name in sets:
+    for name in LABELLED:
         here = [line for line in lines if line["config"]["set"] == name]
-        for line in sorted(here, key=lambda line: -line["metrics"].get("accuracy", -1)):
+        here.sort(key=lambda line: -line["metrics"].get("accuracy", -1))
+        bar = next((line for line in here if line["config"]["method"].startswith("pu-toolbox/")), None)
+        for line in here:
             m, config = line["metrics"], line["config"]
             start = f"{name:7} {config['method']:38} {m['seeds']:5}  {m['errors']:6}"
-            if "accuracy" not in m:
-                print(start)
-                continue
-            shown = "  ".join(f"{m[what]:6.2f} ± {m[what + '_std']:5.2f}" for what in ("accuracy", "f1", "auc"))
+            figures = ("accuracy", "f1", "auc") if "accuracy" in m else ()
+            shown = "  ".join(f"{m[what]:6.2f} ± {m[what + '_std']:5.2f}" for what in figures)
             gap = f"{m['difference']:+7.2f} ± {m['difference_se']:.2f}" if "difference" in m else ""
-            knows = f"  knows {config['knows']}" if "knows" in config else ""
-            print(f"{start}  {shown}  {m['seconds']:8.3f}  {gap}{knows}")
-        bar = [line for line in here if line["config"]["method"].startswith("pu-toolbox/")]
-        if bar := [line for line in bar if "accuracy" in line["metrics"]]:
-            best = max(bar, key=lambda line: line["metrics"]["accuracy"])
-            print(f"{name:7} the bar, best of pu-toolbox by test accuracy: {best['config']['method']}")
+            note = f"  knows {config['knows']}" if "knows" in config else "  the bar" if line is bar else ""
+            print(f"{start}  {shown}  {m.get('seconds', 0):8.3f}  {gap}{note}")
 
 
 def main() -> None:
@@ -378,15 +337,12 @@ def main() -> None:
     seeds = range(options.first, options.first + options.seeds)
     for name, reason in compute(options.raw, options.sets, methods, seeds):
         print(f"{name} skipped: {reason}", flush=True)
-    for name, reason in NOT_BUILT.items():
-        print(f"pu-toolbox/{name} skipped: {reason}")
-    wanted = {(name, method, seed) for name, method, seed in product(options.sets, methods, seeds)}
-    found = summary([line for line in read(options.raw) if key(line["config"]) in wanted])
-    where = provenance()
-    where["versions"] |= versions()
-    lines = [{**line, "seeds": [seeds.start, seeds.stop - 1], **where} for line in found]
-    options.out.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    show(found, options.sets)
+    for name, what in NEEDS.items():
+        print(f"pu-toolbox/{name} skipped: its defaults cannot build it, it needs {what}")
+    found = summary([line for line in read(options.raw) if line["config"]["seed"] in seeds])
+    about = {"seeds": [seeds.start, seeds.stop - 1], **where()}
+    options.out.write_text("".join(json.dumps({**line, **about}) + "\n" for line in found), encoding="utf-8")
+    show(found)
 
 
 if __name__ == "__main__":

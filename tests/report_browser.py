@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -38,6 +39,26 @@ os.dup2(answers, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 PATIENCE = 15.0  # seconds
+# The texts of a page whose contrast with what is behind them is below 4.5.
+FAINT_TEXTS = """
+(() => {
+  const numbers = (c) => c.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255);
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = (c) => numbers(c).map(linear).reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0.05);
+  const behind = (e) => {
+    const c = e ? getComputedStyle(e).backgroundColor : 'rgb(255, 255, 255)';
+    return c === 'rgba(0, 0, 0, 0)' ? behind(e.parentElement) : c;
+  };
+  const written = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+  const contrast = (e) => {
+    const style = getComputedStyle(e);
+    const [a, b] = [light(e instanceof SVGElement ? style.fill : style.color), light(behind(e))];
+    return Math.max(a, b) / Math.min(a, b);
+  };
+  const texts = [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && written(e));
+  return texts.filter((e) => e.tagName !== 'OPTION' && contrast(e) < 4.5).map((e) => e.outerHTML);
+})()
+"""
 
 
 class Browser:
@@ -53,14 +74,17 @@ class Browser:
         self._process = subprocess.Popen(launch, pass_fds=(commands, answers), stdin=quiet, stdout=quiet, stderr=quiet)
         os.close(commands)
         os.close(answers)
-        self._numbers, self._rest, self._session = itertools.count(1), b"", None
+        self._numbers, self._rest = itertools.count(1), b""
+        self._session: str | None = None
         self.events: list[dict[str, Any]] = []
         self._attach()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         os.close(self._write)  # Chromium ends when its pipe does
         try:
             self._process.wait(10)
@@ -96,6 +120,11 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"]["exception"].get("description", "exception on the page"))
         return answer["result"].get("value")
 
+    def box(self, element: str) -> list[float]:
+        """Left, top, width and height of an element in the window."""
+        found: list[float] = self.ask(f"(b => [b.x, b.y, b.width, b.height])({element}.getBoundingClientRect())")
+        return found
+
     def wait(self, expression: str) -> None:
         """Wait until an expression holds."""
         end = time.monotonic() + PATIENCE
@@ -114,6 +143,7 @@ class Browser:
 
     def prefer(self, scheme: str) -> None:
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.settle()
 
     def mouse(self, kind: str, x: float, y: float, **parameters: Any) -> None:
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **parameters)
@@ -169,8 +199,9 @@ def complaints(browser: Browser) -> list[str]:
 
 def requests(browser: Browser) -> list[str]:
     """Addresses the page asked for, without those that carry their content themselves."""
-    sent = (event["params"]["request"]["url"] for event in browser.events if event.get("method") == "Network.requestWillBeSent")
+    sent = (
+        event["params"]["request"]["url"]
+        for event in browser.events
+        if event.get("method") == "Network.requestWillBeSent"
+    )
     return [address for address in sent if not address.startswith(("data:", "blob:"))]
-
-
-Step = Callable[[Browser], None]

@@ -95,7 +95,9 @@ def about_of(fit: Fit) -> dict[str, Any]:
             candidate("nearest_centroid", 0.951, 0.921),
         ],
         "prior": {"value": fit.prior, "low": fit.prior - 0.035, "high": fit.prior + 0.04, "method": "dedpul"},
-        "metrics": {name: {"value": getattr(scores, name).value, "error": getattr(scores, name).error} for name in metrics},
+        "metrics": {
+            name: {"value": getattr(scores, name).value, "error": getattr(scores, name).error} for name in metrics
+        },
         "diagnostics": [
             "Clusters gather the positives: held-out labelled rows lie in richer clusters than U (AUC 0.91).",
             "Rich clusters hold 93% of the held-out labelled positives and 31% of U.",

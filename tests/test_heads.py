@@ -16,7 +16,7 @@ from pucl.data.pu_split import make_pu
 from pucl.embeddings import embed
 from pucl.encoders.inputs import Encoder
 from pucl.errors import InputError
-from pucl.heads import fit_head
+from pucl.heads import LinearHead, fit_head
 from pucl.heads.calibration import Calibrated, calibrate
 from pucl.heads.finetune import confident_rows, fine_tune
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
@@ -114,11 +114,26 @@ def test_reliability_counts() -> None:
     wrong = ~y & (torch.rand(len(y), generator=Generator().manual_seed(2)) < 0.45)
     probability = torch.where(wrong, torch.tensor(0.501), y.float())
     pseudo = PseudoLabels.from_probability(probability, labelled, prior=0.4)
-    for name in ("linear", "mlp", "knn"):
-        assert accuracy(fit_head(z, labelled, pseudo, method=name), z_test, y_test) > 0.96
-    for name in ("linear", "mlp"):
-        with_all = accuracy(fit_head(z, labelled, pseudo, method=name, weighted=False), z_test, y_test)
-        assert with_all < accuracy(fit_head(z, labelled, pseudo, method=name), z_test, y_test)
+    hard: dict[str, dict[str, Any]] = {"linear": {"soft": False, "weighted": True}, "mlp": {}, "knn": {}}
+
+    def fitted(name: str, **options: Any) -> float:
+        return accuracy(fit_head(z, labelled, pseudo, method=name, **{**hard[name], **options}), z_test, y_test)
+
+    assert min(map(fitted, hard)) > 0.96
+    assert fitted("linear", weighted=False) < fitted("linear") and fitted("mlp", weighted=False) < fitted("mlp")
+    # Probabilities that are right need no weights: a row of probability one half says nothing of its class.
+    assert fitted("linear", weighted=False) < fitted("linear", soft=True, weighted=False)
+
+
+def test_linear_takes_probabilities_for_what_they_are() -> None:
+    z, labelled, y = two_gaussians(400, gap=2.0, n_labelled=40)
+    p = torch.where(y, 0.9, 0.2)
+    soft = fit_head(z, labelled, PseudoLabels(p > 0.5, p, torch.ones(len(p)), 0.5), l2=1e-2)
+    # The same as every row twice, once in either class, weighted by its probability.
+    twice = PseudoLabels(torch.arange(2 * len(z)) < len(z), torch.ones(2 * len(z)), torch.cat([p, 1 - p]), 0.5)
+    doubled = fit_head(z.repeat(2, 1), labelled.repeat(2), twice, soft=False, weighted=True, l2=1e-2)
+    assert isinstance(soft, LinearHead) and isinstance(doubled, LinearHead)
+    assert torch.allclose(soft.weight, doubled.weight, atol=1e-4) and torch.allclose(soft.bias, doubled.bias, atol=1e-4)
 
 
 def test_knn_equals_a_slow_loop() -> None:

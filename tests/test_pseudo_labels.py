@@ -271,10 +271,20 @@ def test_a_clear_gap_near_the_estimate_is_the_share() -> None:
     g = Generator().manual_seed(0)
     positive = torch.arange(2000) < 900
     apart, together = (torch.randn(2000, generator=g) + gap * positive for gap in (8.0, 1.5))
+    few, many = (torch.randn(n, generator=g) + 8 for n in (100, 10_000))
     for wrong in (0.38, 0.45, 0.52):
-        assert at_gap(apart, wrong, 100) == pytest.approx(0.45, abs=0.003)
-        assert at_gap(together, wrong, 100) == wrong, "no gap"
-        assert at_gap(apart, wrong, 10_000) == pytest.approx(wrong, abs=0.005), "P is large: π̂ is trusted"
+        assert at_gap(apart, few, wrong) == pytest.approx(0.45, abs=0.003)
+        assert at_gap(together, few - 6.5, wrong) == wrong, "no gap"
+        assert at_gap(apart, many, wrong) == pytest.approx(wrong, abs=0.008), "P is large: π̂ is trusted"
+
+
+def test_a_gap_between_two_modes_of_the_positives_is_no_border() -> None:
+    g = Generator().manual_seed(0)
+    mode = torch.arange(2000) % 4  # negatives, negatives, positives, positives further up
+    scores = torch.randn(2000, generator=g) + torch.tensor([0.0, 0.0, 8.0, 18.0])[mode]
+    positive = torch.randn(40, generator=g) + torch.tensor([8.0, 18.0]).repeat(20)
+    assert at_gap(scores, positive, 0.4) == pytest.approx(0.5, abs=0.003)
+    assert at_gap(scores, positive[1::2], 0.3) == pytest.approx(0.25, abs=0.003), "P knows of the upper mode only"
 
 
 def test_prototypes_with_few_rows() -> None:

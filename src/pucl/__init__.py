@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from pucl.embeddings import embed
     from pucl.encoders.saved import load_encoder, save_encoder
     from pucl.errors import InputError
+    from pucl.estimators import PriorEstimator, PseudoLabeler, PUClassifier, PUEncoder, pu_scorer
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
     from pucl.heads.finetune import fine_tune
     from pucl.labels import check_labels
     from pucl.losses import contrastive_loss
     from pucl.metrics import evaluate
+    from pucl.models.folder import load_model, save_model
+    from pucl.models.model import Model
     from pucl.priors import PriorEstimate
     from pucl.priors.estimate import estimate_prior
     from pucl.pseudo_labels import PseudoLabels, pseudo_label
@@ -31,12 +34,17 @@ _HOME = (
     ("Checkpoints", "pucl.training"),
     ("Dataset", "pucl.data"),
     ("InputError", "pucl.errors"),
+    ("Model", "pucl.models.model"),
     ("OwnData", "pucl.data.own"),
+    ("PUClassifier", "pucl.estimators"),
     ("PUData", "pucl.data.observe"),
+    ("PUEncoder", "pucl.estimators"),
     ("PUSample", "pucl.data.pu_split"),
     ("PUScores", "pucl.selection"),
     ("Pretrained", "pucl.training"),
     ("PriorEstimate", "pucl.priors"),
+    ("PriorEstimator", "pucl.estimators"),
+    ("PseudoLabeler", "pucl.estimators"),
     ("PseudoLabels", "pucl.pseudo_labels"),
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
@@ -52,13 +60,16 @@ _HOME = (
     ("hold_out", "pucl.selection"),
     ("load", "pucl.data"),
     ("load_encoder", "pucl.encoders.saved"),
+    ("load_model", "pucl.models.folder"),
     ("make_pu", "pucl.data.pu_split"),
     ("observe", "pucl.data.observe"),
     ("pretrain", "pucl.training"),
     ("pseudo_label", "pucl.pseudo_labels"),
+    ("pu_scorer", "pucl.estimators"),
     ("pu_scores", "pucl.selection"),
     ("read", "pucl.data.own"),
     ("save_encoder", "pucl.encoders.saved"),
+    ("save_model", "pucl.models.folder"),
     ("select", "pucl.selection"),
     ("threshold_curve", "pucl.selection"),
 )
@@ -68,12 +79,17 @@ __all__ = [
     "Checkpoints",
     "Dataset",
     "InputError",
+    "Model",
     "OwnData",
+    "PUClassifier",
     "PUData",
+    "PUEncoder",
     "PUSample",
     "PUScores",
     "Pretrained",
     "PriorEstimate",
+    "PriorEstimator",
+    "PseudoLabeler",
     "PseudoLabels",
     "Selection",
     "TableTransform",
@@ -89,13 +105,16 @@ __all__ = [
     "hold_out",
     "load",
     "load_encoder",
+    "load_model",
     "make_pu",
     "observe",
     "pretrain",
     "pseudo_label",
+    "pu_scorer",
     "pu_scores",
     "read",
     "save_encoder",
+    "save_model",
     "select",
     "threshold_curve",
 ]

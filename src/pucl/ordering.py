@@ -53,3 +53,14 @@ def _placement(of: Floats, among: Floats) -> Floats:
     others = np.sort(among)
     below, up_to = (np.searchsorted(others, of, side=side) for side in ("left", "right"))
     return np.asarray((below + up_to) / (2 * len(others)))
+
+
+def auc_difference(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[float, float]:
+    """By how much the AUC of one scorer exceeds that of another on the same rows, with its standard error.
+
+        se² = var(V_first − V_second)/n_a + var(W_first − W_second)/n_b
+
+    where V and W are the placements of `auc`, row by row, and each pair holds the scores of the two sets (a, b).
+    """
+    v, w = (_placement(first[side], first[1 - side]) - _placement(second[side], second[1 - side]) for side in (0, 1))
+    return float(v.mean()), float(np.sqrt(v.var() / len(v) + w.var() / len(w)))

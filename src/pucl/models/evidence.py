@@ -46,6 +46,7 @@ class Evidence:
         quantiles: calibrated logits of all unlabelled rows, sorted, thinned to at most 2,001 values from the lowest to
             the highest, evenly by rank.
         n_unlabelled: how many unlabelled rows there are.
+        embedding: embeddings of the points (k, d), from which they are laid out in the plane; None when they are.
     """
 
     points: Shown
@@ -56,3 +57,4 @@ class Evidence:
     held_labelled: NDArray[np.bool_]
     quantiles: Floats
     n_unlabelled: int
+    embedding: NDArray[np.float16] | None = None

@@ -12,6 +12,7 @@ from pucl.priors.bbe import bbe
 
 Features = Callable[[Tensor], Tensor]
 NEAR, CLEAR = 0.005, 3.0  # of a gap: share of U on either side, how much wider than the spacing at π̂
+REACH, STRAY = 3.0, 0.05  # of a gap: standard errors from π̂, share of P that may lie below
 ROUNDS, MOST = 10, 20_000  # by default
 TOLERANCE = 1e-4  # of the regressions, on the gradient of a mean loss
 PIECE = 1 << 16  # rows whose features are held together when all are scored
@@ -98,26 +99,30 @@ def _play(
         if turn < rounds:
             negative = [_below(score, ~labelled & rows, share) for score, rows in zip(scores, outside, strict=True)]
     if prior is None:
-        share = at_gap(honest[~labelled], share, int(labelled.sum()))
+        share = at_gap(honest[~labelled], honest[labelled], share)
     return [model for model in models if model is not None], share
 
 
-def at_gap(scores: Tensor, share: float, n_p: int) -> float:
+def at_gap(unlabelled: Tensor, positive: Tensor, share: float) -> float:
     """The share moved to a clear gap in the scores of U (n_U,), if there is one near; else as it is.
 
     Where the classes are well apart, the scores leave a gap, and the share above it is a better π than any ratio of
-    tails. It is taken when it lies within two standard errors of P's sample, 2 π̂ / √n_P, and is `CLEAR` times wider
-    than the spacing of the scores at π̂ itself.
+    tails. It is taken when it lies within three standard errors of P's sample, 3 π̂ / √n_P, is `CLEAR` times wider than
+    the spacing of the scores at π̂ itself, and P lies above it, but for `STRAY` of its held-out scores (n_P,): a gap
+    inside the positives, between two of their modes, is no border.
     """
-    descending, n = scores.sort(descending=True).values, len(scores)
-    near, reach, here = max(1, round(NEAR * n)), 2 * share / n_p**0.5, round(share * n)
+    descending, n, n_p = unlabelled.sort(descending=True).values, len(unlabelled), len(positive)
+    near, reach, here = max(1, round(NEAR * n)), REACH * share / n_p**0.5, round(share * n)
     first, last = max(near, round((share - reach) * n)), min(n - near, round((share + reach) * n))
     if not first <= here <= last:
         return share
-    places = torch.arange(first, last + 1, device=scores.device)
+    places = torch.arange(first, last + 1, device=unlabelled.device)
     spacing = descending[places - near] - descending[places + near - 1]
-    best = int(spacing.argmax())
-    return (first + best) / n if spacing[best] > CLEAR * spacing[here - first] else share
+    middle = (descending[places - 1] + descending[places]) / 2
+    below = torch.searchsorted(positive.sort().values, middle)
+    border = torch.where(below <= max(1, round(STRAY * n_p)), spacing, torch.zeros_like(spacing))
+    best = int(border.argmax())
+    return (first + best) / n if border[best] > CLEAR * spacing[here - first] else share
 
 
 def cut(scores: Tensor, share: float) -> Tensor:

@@ -64,7 +64,7 @@ def prototypes(
     score = torch.stack(ratios).mean(0)
     if prior is None:
         prior = bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
-        prior = at_gap(score[~labelled], prior, n_p)
+        prior = at_gap(score[~labelled], score[labelled], prior)
     return PseudoLabels.from_scores(score, labelled, prior=prior)
 
 

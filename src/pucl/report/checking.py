@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pucl.errors import Described, InputError, bad_argument
 from pucl.models.evidence import Evidence, Shown
 from pucl.report.rows import take
 
 MOST_POINTS = 5_000
+MOST_LISTED = 1_000
 
 
 def usable(evidence: Evidence) -> Evidence:
@@ -28,12 +30,16 @@ def usable(evidence: Evidence) -> Evidence:
         evidence,
         points=take(evidence.points, here),
         place=evidence.place[here],
-        top=take(evidence.top, np.isfinite(evidence.top.probability)),
-        unsure=take(evidence.unsure, np.isfinite(evidence.unsure.probability)),
+        top=take(evidence.top, _listed(evidence.top)),
+        unsure=take(evidence.unsure, _listed(evidence.unsure)),
         held_logit=evidence.held_logit[held],
         held_labelled=evidence.held_labelled[held],
         quantiles=np.sort(evidence.quantiles[np.isfinite(evidence.quantiles)]),
     )
+
+
+def _listed(shown: Shown) -> NDArray[np.bool_]:
+    return np.isfinite(shown.probability) & (np.arange(len(shown)) < MOST_LISTED)
 
 
 def _check_shown(name: str, shown: Shown) -> None:

@@ -43,18 +43,18 @@ def _row(one: Mapping[str, Any], scales: Mapping[str, tuple[float, float]]) -> M
     chosen = bool(one.get("chosen"))
     mark = element("span", "chosen", class_="badge") if chosen else None
     title = element("th", shorten(one.get("name") or "unnamed", 120), " ", mark, scope="row")
-    cells = (_cell(measured(one.get(key)), scale) for key, scale in scales.items())
+    cells = (_cell(measured(one.get(key)), label, scales[key]) for key, label in MEASURES if key in scales)
     return element("tr", title, *cells, class_="chosen" if chosen else None)
 
 
-def _cell(found: Measured | None, scale: tuple[float, float]) -> Markup:
+def _cell(found: Measured | None, label: str, scale: tuple[float, float]) -> Markup:
     if found is None:
-        return element("td", "–")
+        return element("td", "–", data_label=label)
     middle, error = found.value, found.error or 0.0
     low, at, high = (_percent(value, scale) for value in (middle - error, middle, middle + error))
     whisker = element("line", x1=low, x2=high, y1=7, y2=7)
     drawing = element("svg", whisker, element("circle", cx=at, cy=7, r=4), class_="whisker", aria_hidden="true")
-    return element("td", element("div", element("span", estimate(found)), drawing))
+    return element("td", element("div", element("span", estimate(found)), drawing), data_label=label)
 
 
 def _scale(found: list[Measured]) -> tuple[float, float]:

@@ -7,8 +7,8 @@ from typing import Any
 from pucl.errors import Described, bad_argument, check_share, is_number
 from pucl.report.markup import shorten
 
-MOST_TEXTS = 100
-LONGEST_TEXT = 1_000
+MOST_TEXTS = 60
+LONGEST_TEXT = 600
 REQUIRED = ("kind", "rows", "prior")
 
 
@@ -56,11 +56,14 @@ def text(about: Mapping[str, Any], key: str, most: int = LONGEST_TEXT) -> str | 
 
 
 def texts(about: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A list of texts under `key`, as many and as long as a page can take."""
+    """A list of texts under `key`, as many and as long as a page can take; the last one counts those left out."""
     found = about.get(key)
     if not isinstance(found, list | tuple):
         return ()
-    return tuple(shorten(one, LONGEST_TEXT) for one in found[:MOST_TEXTS] if one is not None)
+    said = [one for one in found if one is not None]
+    rest = len(said) - MOST_TEXTS
+    more = (f"… and {rest} more.",) if rest > 0 else ()
+    return (*(shorten(one, LONGEST_TEXT) for one in said[:MOST_TEXTS]), *more)
 
 
 def records(about: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:

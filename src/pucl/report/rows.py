@@ -16,9 +16,11 @@ LONGEST_NAME = 60
 LONGEST_VALUE = 80
 
 
-def take(shown: Shown, kept: NDArray[Any]) -> Shown:
-    """Some rows of `shown`, by their numbers or by a mask."""
-    chosen = np.arange(len(shown))[kept]
+def take(shown: Shown, kept: NDArray[np.bool_]) -> Shown:
+    """The rows of `shown` that a mask (k,) keeps."""
+    if kept.all():
+        return shown
+    chosen = np.flatnonzero(kept)
     return replace(
         shown,
         ids=tuple(shown.ids[i] for i in chosen),

@@ -8,7 +8,7 @@ from pucl.report.reading import number, section, text, texts
 from pucl.report.wording import count
 
 LONGEST_COMMAND = 20_000
-MOST_COLUMNS = 500
+MOST_COLUMNS = 300
 
 
 def warnings(about: Mapping[str, Any]) -> Markup | None:
@@ -64,7 +64,7 @@ def _columns(columns: Any) -> Markup | None:
     if not isinstance(columns, Mapping) or not columns:
         return None
     shown = list(columns.items())[:MOST_COLUMNS]
-    items = (element("div", element("dt", shorten(key, 200)), element("dd", shorten(kind, 200))) for key, kind in shown)
+    items = (element("div", element("dt", shorten(key, 100)), element("dd", shorten(kind, 60))) for key, kind in shown)
     more = len(columns) - len(shown)
     rest = element("p", f"and {count(more)} more", class_="quiet") if more else None
     return element(

@@ -12,12 +12,13 @@ function startLists() {
 function startList(box, name, sheet) {
   const own = DATA.lists[name];
   const tiles = DATA.sheets.lists?.tile[name] ?? [];
-  const first = own.columns.length ? FIRST_ROWS : FIRST_CARDS;
+  const asTable = own.columns.length > 0 && !tiles.some((tile) => sheet.has(tile));
+  const first = asTable ? FIRST_ROWS : FIRST_CARDS;
   const state = { order: own.id.map((_, i) => i), shown: first };
   const more = box.querySelector("[data-more]");
   const render = () => {
     const rows = state.order.slice(0, state.shown);
-    const content = own.columns.length ? rowTable(own, rows, name) : cards(own, rows, tiles, sheet, name);
+    const content = asTable ? rowTable(own, rows, name) : cards(own, rows, tiles, sheet, name);
     box.querySelector("[data-rows]").replaceChildren(content);
     more.textContent = `Show all ${count(own.id.length)}`;
     more.parentElement.hidden = state.shown >= own.id.length;
@@ -68,6 +69,9 @@ function chanceBar(p) {
   return html("span", { class: "chance" }, html("span", {}, chance(p)), bar);
 }
 
+/** The end of a long id, which is where file names differ. */
+const tailOf = (id) => (id.length > 18 ? `…${id.slice(-17)}` : id);
+
 function cards(own, rows, tiles, sheet, name) {
   const pictures = rows.some((i) => sheet.has(tiles[i]));
   const card = (i) =>
@@ -75,7 +79,7 @@ function cards(own, rows, tiles, sheet, name) {
       "li",
       {},
       sheet.has(tiles[i]) ? picture(sheet, tiles[i], `Picture of ${own.id[i]}`, 192) : null,
-      html("span", { class: "id", title: own.id[i] }, own.id[i]),
+      html("span", { class: "id", title: own.id[i] }, tailOf(own.id[i])),
       chanceBar(own.probability[i]),
     );
   return html("ol", { class: pictures ? "cards" : "cards plain", "aria-labelledby": `${name}-title` }, ...rows.map(card));

@@ -4,7 +4,7 @@ const FARTHEST_OUT = 1;
 const FARTHEST_IN = 400;
 const SHADES = 48;
 const REACH = 14; // pixels from a point that still count as on it
-const MOST_PICTURES = 140; // points in view up to which they are drawn as pictures
+const PER_PICTURE = 2600; // square pixels of the map for every point in view from which they are drawn as pictures
 
 function startMap() {
   const own = DATA.map;
@@ -13,7 +13,7 @@ function startMap() {
   const tiles = DATA.sheets.map?.tile ?? [];
   const spots = own.id.map((_, i) => i).sort((a, b) => own.labelled[a] - own.labelled[b] || own.probability[a] - own.probability[b]);
   const far = { x: Math.max(...own.across), y: Math.max(...own.up) };
-  const view = { width: 0, height: 0, base: 1, zoom: 1, left: 0, top: 0, active: -1, shades: [], asked: false };
+  const view = { width: 0, height: 0, base: 1, zoom: 1, left: 0, top: 0, active: -1, shades: [], ring: 2.2, asked: false };
 
   view.x = (i) => own.across[i] * view.base * view.zoom + view.left;
   view.y = (i) => (far.y - own.up[i]) * view.base * view.zoom + view.top;
@@ -83,6 +83,7 @@ function startMap() {
   byId("map-out").addEventListener("click", () => zoom(1 / 1.6));
   byId("map-reset").addEventListener("click", fit);
   const labelled = own.labelled.reduce((sum, s) => sum + s, 0);
+  view.ring = labelled > 300 ? 1.5 : 2.2; // many rings would hide the rest
   say("map-labelled", `${count(labelled)} labelled positives`);
   say("map-count", `${count(own.id.length)} rows shown`);
 }
@@ -116,9 +117,10 @@ function paint(canvas, view, own, spots, sheet, tiles) {
     const [x, y] = [view.x(i), view.y(i)];
     return x > -side && y > -side && x < view.width + side && y < view.height + side;
   });
-  const pictures = view.zoom > 1 && seen.length <= MOST_PICTURES;
+  const pictures = view.zoom > 1 && seen.length * PER_PICTURE <= view.width * view.height;
   const [ink, panel] = [colour("--ink"), colour("--panel")];
-  const size = Math.min(6, (own.id.length > 2500 ? 2.4 : own.id.length > 800 ? 3 : 4) * view.zoom ** 0.25);
+  const small = view.width < 500 ? 0.7 : 1;
+  const size = Math.min(6, (own.id.length > 2500 ? 2.4 : own.id.length > 800 ? 3 : 4) * small * view.zoom ** 0.25);
   for (const i of seen) {
     if (pictures && sheet.has(tiles[i])) paintPicture(context, view, own, i, sheet, tiles[i], side, ink);
     else paintPoint(context, view, own, i, size, ink, panel);
@@ -139,12 +141,12 @@ function disc(context, view, i, radius, fill) {
 /** A dot in the shade of its probability; a labelled positive has a ring around it. */
 function paintPoint(context, view, own, i, size, ink, panel) {
   if (own.labelled[i]) {
-    disc(context, view, i, size + 2.2, panel);
+    disc(context, view, i, size + view.ring, panel);
     context.strokeStyle = ink;
-    context.lineWidth = 1.5;
+    context.lineWidth = view.ring * 0.7;
     context.stroke();
   }
-  disc(context, view, i, own.labelled[i] ? size - 0.4 : size, shadeOf(view, own.probability[i]));
+  disc(context, view, i, own.labelled[i] ? size * 0.85 : size, shadeOf(view, own.probability[i]));
 }
 
 function paintPicture(context, view, own, i, sheet, tile, side, ink) {

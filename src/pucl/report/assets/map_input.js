@@ -101,7 +101,7 @@ function showTip(own, i, x, y, view, sheet, tiles) {
     ["Probability", chance(own.probability[i])],
     ["s", own.labelled[i] ? "1, labelled positive" : "0, unlabelled"],
     ["Row", count(own.row[i])],
-    ...own.columns.slice(0, TIP_COLUMNS).map((column, k) => [column, own.values[k][i]]),
+    ...own.columns.slice(0, view.width < 500 ? TIP_COLUMNS / 2 : TIP_COLUMNS).map((column, k) => [column, own.values[k][i]]),
   ];
   const list = html("dl", {}, ...pairs.flatMap(([key, value]) => [html("dt", {}, key), html("dd", {}, value)]));
   const shown = sheet.has(tiles[i]) ? picture(sheet, tiles[i], `Picture of ${own.id[i]}`, 168) : null;

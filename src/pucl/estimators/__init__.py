@@ -1,0 +1,9 @@
+"""The scikit-learn face: estimators that hold parameters and call functions; no mathematics."""
+
+from pucl.estimators.classifier import PUClassifier
+from pucl.estimators.encoder import PUEncoder
+from pucl.estimators.labeller import PseudoLabeler
+from pucl.estimators.prior import PriorEstimator
+from pucl.estimators.scorers import pu_scorer
+
+__all__ = ["PUClassifier", "PUEncoder", "PriorEstimator", "PseudoLabeler", "pu_scorer"]

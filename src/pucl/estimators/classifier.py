@@ -1,0 +1,237 @@
+"""PUClassifier: views, encoder, objective, pseudo-labels and head in one estimator."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from pucl.data import Kind
+from pucl.errors import InputError
+from pucl.estimators.observed import dense, observe, seed_of
+from pucl.fitting.evidence import gather
+from pucl.fitting.fit import fit
+from pucl.fitting.recipe import Recipe
+from pucl.models.folder import load_model, save_model
+from pucl.models.model import Model
+from pucl.report import write_report
+from pucl.selection import PUScores, pu_scores
+
+OWNER = "PUClassifier"
+
+
+class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier from labelled positives and unlabelled rows; nothing else needs to be known.
+
+    ``fit(X, s)`` takes images (n, h, w, c), (n, c, h, w) or (n, h, w) as uint8 or float, tables (a frame, or a matrix
+    whose missing values are NaN) and embeddings. It trains an encoder by contrast where that pays, compares it with
+    the rows as they are by positives it has hidden, pseudo-labels all rows, and fits a head whose probabilities agree
+    with the share of positives found. `choices_` and `summary()` say what it picked and why.
+
+    Parameters
+    ----------
+    prior : None, float or str
+        π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None: no prior is
+        needed, one is estimated for the probabilities.
+    objective : str
+        A registered loss; ``"auto"`` is puCL without a prior and puNCE with one.
+    encoder : str or module
+        A registered encoder, a network of one's own, ``"raw"`` for the rows as they are, or ``"auto"``.
+    view : str or function
+        A registered view or a function ``(x, generator) → x``; by the data if ``"auto"``.
+    labeller : str
+        A registered pseudo-labeller.
+    head : str
+        ``"linear"``, ``"mlp"`` or ``"auto"``.
+    kind : None, "image", "table" or "vector"
+        What the rows are; by X when not given: a matrix is a table unless it looks like embeddings (128 columns or
+        more, or rows of one length).
+    categorical : sequence of str
+        Columns that hold categories although they hold numbers.
+    temperature : float
+        τ of the objective.
+    epochs, batch_size, learning_rate : None or number
+        Of the encoder's training; by the data when not given.
+    fine_tune : bool
+        Train encoder and head together on the pseudo-labels in the end.
+    device : None or str
+        Where to train; a GPU if there is one.
+    verbose : bool
+        Print what is picked.
+    random_state : None, int or RandomState
+        The same int gives the same model.
+
+    Attributes:
+    ----------
+    classes_ : array of the two values `predict` gives; the second means positive.
+    prior_ : π, given or estimated.
+    prior_interval_ : (low, high), 90 % of its sampling error.
+    pseudo_labels_ : `PseudoLabels` of the training rows.
+    history_ : what is known of every epoch of the encoder's training; empty for the rows as they are.
+    choices_ : what was picked; reasons_ : why.
+    scores_ : estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`.
+    model_ : the `Model` itself.
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: float | str | None = None,
+        objective: str = "auto",
+        encoder: str | nn.Module = "auto",
+        view: Any = "auto",
+        labeller: str = "auto",
+        head: str = "auto",
+        kind: Kind | None = None,
+        categorical: Any = (),
+        temperature: float = 0.5,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        fine_tune: bool = False,
+        device: Any = None,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.prior = prior
+        self.objective = objective
+        self.encoder = encoder
+        self.view = view
+        self.labeller = labeller
+        self.head = head
+        self.kind = kind
+        self.categorical = categorical
+        self.temperature = temperature
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.fine_tune = fine_tune
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
+        """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
+        self._fit(X, s)
+        return self
+
+    def _fit(self, x: Any, s: Any, tell: Any = lambda _what, _done: None) -> None:
+        seen = observe(OWNER, x, s, kind=self.kind, categorical=self.categorical)
+        fitted = fit(seen.rows, seen.s, seen.schema, self._recipe(), device=self.device, tell=tell)
+        evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
+        model = fitted.model
+        self.model_ = Model(model.schema, model.encoder, model.encoder_name, model.head, model.about, evidence)
+        self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
+        self._describe(x)
+        if self.verbose:
+            print(self.summary())  # noqa: T201
+
+    def _recipe(self) -> Recipe:
+        names = (
+            "prior", "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size",
+            "learning_rate", "fine_tune",
+        )  # fmt: skip
+        return Recipe(**{name: getattr(self, name) for name in names}, seed=seed_of(OWNER, self.random_state))
+
+    def _describe(self, x: Any = None) -> None:
+        """The fitted attributes that follow from the model."""
+        about = self.model_.about
+        self.prior_ = self.model_.prior
+        self.prior_interval_ = (about["prior"]["low"], about["prior"]["high"])
+        self.choices_, self.reasons_, self.scores_ = about["choices"], about["reasons"], about["metrics"]
+        columns = self.model_.schema.columns
+        if columns or len(self.model_.schema.shape) == 1:
+            self.n_features_in_ = len(columns) or self.model_.schema.shape[0]
+        if hasattr(x, "columns"):
+            self.feature_names_in_ = np.array([str(name) for name in columns], dtype=object)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Calibrated logits (n,): positive above 0."""
+        return self.model_.logits(self._rows(X)).double().numpy()
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Probabilities (n, 2) of being no positive and of being one."""
+        positive = torch.sigmoid(torch.from_numpy(self.decision_function(X))).numpy()
+        return np.stack([1 - positive, positive], axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """One of `classes_` for every row."""
+        check_is_fitted(self, "model_")
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+
+    def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """Embeddings (n, k) of length 1."""
+        return self.model_.embed(self._rows(X)).numpy()
+
+    def score_report(self, X: Any, s: Any) -> PUScores:  # noqa: N803
+        """What P and U tell of the model on rows it was not trained on; no negatives are needed."""
+        return pu_scores(self.decision_function(X), s, prior=self.prior_)
+
+    def score(self, X: Any, s: Any) -> float:  # noqa: N803
+        """Estimated accuracy on the unlabelled rows, from s alone; `score_report` has its error and more."""
+        return self.score_report(X, s).proxy_accuracy.value
+
+    def summary(self) -> str:
+        """What it was trained on, what it picked and why, and how good it is estimated to be."""
+        check_is_fitted(self, "model_")
+        return describe(self.model_)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the model into a folder of safetensors and JSON."""
+        check_is_fitted(self, "model_")
+        return save_model(folder, self.model_)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, network: nn.Module | None = None) -> Self:
+        """The model in a folder, ready to predict; pseudo-labels and history are not kept there."""
+        found = cls()
+        found.model_, found.classes_ = load_model(folder, network=network), np.array([0, 1])
+        found._describe()
+        return found
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report of the fit as one self-contained HTML file."""
+        check_is_fitted(self, "model_")
+        return write_report(path, self.model_)
+
+    def _rows(self, x: Any) -> torch.Tensor:
+        check_is_fitted(self, "model_")
+        dense(OWNER, x)
+        width = getattr(self, "n_features_in_", None)
+        if width is not None and getattr(x, "ndim", 0) == 2 and not hasattr(x, "columns") and x.shape[1] != width:
+            raise InputError(f"X has {x.shape[1]} features, but {OWNER} is expecting {width} features as input")
+        return self.model_.schema.rows(x, owner=OWNER)
+
+    @property
+    def _n_features_out(self) -> int:
+        inner = self.model_.head.head
+        return int(inner.weight.numel() if hasattr(inner, "weight") else inner.inner[0].in_features)  # type: ignore[union-attr,index,operator]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def describe(model: Model) -> str:
+    """A model in a few lines of text."""
+    about = model.about
+    rows, prior, choices = about["rows"], about["prior"], about["choices"]
+    lines = [
+        f"{rows['n']:,} rows ({model.schema.kind}), {rows['labelled']:,} labelled positives",
+        "picked: " + ", ".join(f"{name} {value}" for name, value in choices.items() if value not in (None, False)),
+        *(f"  {reason}" for reason in about["reasons"]),
+        f"positives among the unlabelled: {prior['value']:.3f} ({prior['low']:.3f} to {prior['high']:.3f}), "
+        f"by {prior['method']}",
+    ]
+    scores = about["metrics"]
+    if scores:
+        shown = (("accuracy", "proxy_accuracy"), ("AUC", "auc"), ("precision", "precision"), ("recall", "recall"))
+        text = ", ".join(f"{name} {scores[key]['value']:.3f} ± {scores[key]['error']:.3f}" for name, key in shown)
+        lines.append(f"estimated from hidden positives: {text}")
+    return "\n".join([*lines, *about["diagnostics"], *(f"warning: {text}" for text in about["warnings"])])

@@ -1,0 +1,90 @@
+"""PUEncoder: the contrastive encoder alone, as a transformer."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from pucl.data import Kind
+from pucl.embeddings import embed
+from pucl.encoders import embedding_dim, make_encoder
+from pucl.encoders.inputs import Encoder, Standardise
+from pucl.estimators.observed import dense, observe, seed_of
+from pucl.fitting.recipe import RAW, Recipe, plan_pretraining
+from pucl.training.pretraining import pretrain
+from pucl.training.ranks import pick_device
+
+OWNER = "PUEncoder"
+
+
+class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Embeddings learnt from labelled positives and unlabelled rows by a contrastive objective.
+
+    The parameters are those of `PUClassifier`; `prior` is a number, for objectives that need one. With fewer than 500
+    rows or 20 labelled ones and no encoder asked for, the embedding is the standardised rows.
+    """
+
+    def __init__(
+        self,
+        *,
+        objective: str = "auto",
+        prior: float | None = None,
+        encoder: str | nn.Module = "auto",
+        view: Any = "auto",
+        kind: Kind | None = None,
+        categorical: Any = (),
+        temperature: float = 0.5,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        device: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.objective = objective
+        self.prior = prior
+        self.encoder = encoder
+        self.view = view
+        self.kind = kind
+        self.categorical = categorical
+        self.temperature = temperature
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
+        """Train the encoder on rows X with PU labels s."""
+        names = (
+            "prior", "objective", "encoder", "view", "temperature", "epochs", "batch_size", "learning_rate"
+        )  # fmt: skip
+        recipe = Recipe(**{name: getattr(self, name) for name in names}, seed=seed_of(OWNER, self.random_state))
+        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
+        place = pick_device(self.device)
+        plan = plan_pretraining(recipe, seen.schema, len(seen.rows), int(seen.s.sum()), place)
+        if plan is None:
+            network = make_encoder(RAW, tuple(seen.rows.shape[1:]))
+            self.encoder_, self.history_ = Encoder(Standardise.of(seen.rows), network).eval(), []
+        else:
+            trained = pretrain(
+                seen.rows, seen.s, objective=plan.objective, encoder=plan.encoder, view=plan.view,
+                temperature=self.temperature, prior=self.prior, config=plan.config, device=place,
+            )  # fmt: skip
+            self.encoder_, self.history_ = trained.encoder.cpu().eval(), trained.history
+        self.schema_, self.choices_ = seen.schema, {"encoder": RAW} if plan is None else plan.to_dict()
+        if len(seen.schema.shape) == 1:
+            self.n_features_in_ = len(seen.schema.columns) or seen.schema.shape[0]
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """Embeddings (n, k) of length 1."""
+        check_is_fitted(self, "encoder_")
+        dense(OWNER, X)
+        return embed(self.encoder_, self.schema_.rows(X, owner=OWNER)).numpy()
+
+    @property
+    def _n_features_out(self) -> int:
+        return embedding_dim(self.encoder_, self.schema_.shape)

@@ -1,0 +1,41 @@
+"""PseudoLabeler: pseudo-labels of embeddings, as an estimator."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from pucl.estimators.observed import aligned, dense, seed_of
+from pucl.pseudo_labels import pseudo_label
+
+OWNER = "PseudoLabeler"
+
+
+class PseudoLabeler(BaseEstimator):  # type: ignore[misc]
+    """A label, a probability and a reliability for every row of an embedding; see `pucl.pseudo_label`.
+
+    It labels the rows it is fitted to and no others: for new rows fit a head on its labels, or use `PUClassifier`.
+
+    Attributes: `labels_` (n,) bool, `probability_`, `reliability_` (n,), `prior_`.
+    """
+
+    def __init__(self, method: str = "auto", *, prior: float | None = None, random_state: Any = None) -> None:
+        self.method = method
+        self.prior = prior
+        self.random_state = random_state
+
+    def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
+        """Label the rows of embeddings X (n, k) with PU labels s."""
+        dense(OWNER, X)
+        aligned(OWNER, X, s)
+        z = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        z = z.astype(np.float32) if z.dtype.kind in "buif" and z.dtype != np.float64 else z
+        found = pseudo_label(z, s, method=self.method, prior=self.prior, seed=seed_of(OWNER, self.random_state))
+        self.labels_, self.probability_ = found.labels.numpy(), found.probability.numpy()
+        self.reliability_, self.prior_ = found.reliability.numpy(), found.prior
+        return self
+
+    def fit_predict(self, X: Any, s: Any) -> NDArray[np.bool_]:  # noqa: N803
+        """The labels of the rows."""
+        return self.fit(X, s).labels_

@@ -1,0 +1,86 @@
+"""What estimators do alike with X, s and random_state."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from pucl.data import Kind
+from pucl.data.own import OwnData
+from pucl.data.own.batch import load
+from pucl.errors import Described, InputError, bad_argument
+from pucl.labels import check_labels
+from pucl.models.schema import Schema, learn_schema
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Training rows as the encoder takes them, s, and what they were before."""
+
+    schema: Schema
+    rows: Tensor
+    s: NDArray[np.bool_]
+    classes: NDArray[np.int64]
+    content: Any
+    ids: Any
+
+
+def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any = ()) -> Observed:
+    """Check X and s together and learn the schema; `x` may be what `pucl.read` returned, which has its own s."""
+    if isinstance(x, OwnData):
+        if s is not None and s is not x.s:
+            raise bad_argument(owner, "s", "left out with data that brings its own", Described("both"))
+        content = x.load()
+        schema, rows = learn_schema(x, categorical=categorical, owner=owner)
+        return Observed(schema, rows, x.s, np.array([0, 1]), content, x.ids)
+    if s is None:
+        raise bad_argument(owner, "s", "given (it requires y to be passed, but the target y is None)", None)
+    dense(owner, x)
+    aligned(owner, x, s)
+    found = check_labels(s, n_rows=_length(owner, x), owner=owner)
+    schema, rows = learn_schema(x, kind=kind, categorical=categorical, owner=owner)
+    table = load(schema.open(x)) if schema.kind == "table" else None
+    index = x.index.tolist() if hasattr(x, "index") and not callable(x.index) else None
+    return Observed(schema, rows, found, _classes(s), table, index)
+
+
+def dense(owner: str, x: Any) -> None:
+    """X is an array, a frame or rows of numbers; sparse and complex ones are named."""
+    if hasattr(x, "tocsr"):
+        got = Described("a sparse one: sparse input is not supported, call toarray()")
+        raise bad_argument(owner, "X", "a dense matrix", got)
+    if np.iscomplexobj(x):
+        raise InputError(f"{owner}: Complex data not supported; X must be real")
+
+
+def aligned(owner: str, x: Any, s: Any) -> None:
+    """A frame and a Series belong together by their index."""
+    both = hasattr(x, "iloc") and hasattr(s, "iloc")
+    if both and len(x) == len(s) and not x.index.equals(s.index):
+        raise bad_argument(owner, "s", "a Series with the index of X", Described("another index"))
+
+
+def seed_of(owner: str, random_state: Any) -> int:
+    """A seed out of an int, a RandomState or None, as everywhere in scikit-learn."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError:
+        raise bad_argument(owner, "random_state", "a whole number ≥ 0, a RandomState or None", random_state) from None
+
+
+def _length(owner: str, x: Any) -> int:
+    try:
+        return len(x)
+    except TypeError:
+        raise bad_argument(owner, "X", "an array, a frame or what pucl.read returned", x) from None
+
+
+def _classes(s: Any) -> NDArray[np.int64]:
+    """What `predict` says: −1 and 1 if s did, else 0 and 1."""
+    values = s.detach().cpu().numpy() if hasattr(s, "detach") else np.asarray(s)
+    return np.array([-1, 1]) if (values == -1).any() else np.array([0, 1])

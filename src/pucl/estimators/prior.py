@@ -1,0 +1,39 @@
+"""PriorEstimator: the share of positives among the unlabelled rows, as an estimator."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from pucl.estimators.observed import aligned, dense, seed_of
+from pucl.priors.estimate import estimate_prior
+
+OWNER = "PriorEstimator"
+
+
+class PriorEstimator(BaseEstimator):  # type: ignore[misc]
+    """π from embeddings (n, k) or scores (n,); see `pucl.estimate_prior`.
+
+    Attributes: `prior_`, `interval_` (low, high), `method_`, and `estimate_` with all of them.
+    """
+
+    def __init__(
+        self, method: str = "auto", *, confidence: float = 0.9, setting: str = "case-control", random_state: Any = None
+    ) -> None:
+        self.method = method
+        self.confidence = confidence
+        self.setting = setting
+        self.random_state = random_state
+
+    def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
+        """Estimate π from embeddings or scores X with PU labels s."""
+        dense(OWNER, X)
+        aligned(OWNER, X, s)
+        z = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        found = estimate_prior(
+            z.astype(np.float64) if z.dtype.kind in "bui" else z, s, method=self.method,
+            confidence=self.confidence, setting=self.setting, seed=seed_of(OWNER, self.random_state),
+        )  # fmt: skip
+        self.estimate_, self.prior_, self.method_ = found, found.value, found.method
+        self.interval_ = (found.low, found.high)
+        return self

@@ -1,0 +1,33 @@
+"""Scorers for cross-validation and searches: how good an estimator is by P and U alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pucl.errors import check_share, unknown_name
+from pucl.selection import CRITERIA, pu_scores
+
+OWNER = "pucl.pu_scorer"
+
+
+def pu_scorer(criterion: str = "auc", *, prior: float | None = None) -> Callable[[Any, Any, Any], float]:
+    """A scorer ``(estimator, X, s) → number``, more is better, for ``scoring=`` of scikit-learn.
+
+    Args:
+        criterion: one of `pucl.selection.CRITERIA`; risks are taken with a minus. ``"auc"`` ranks candidates alike
+            whatever π is; the others compare candidates fairly only under one π.
+        prior: π; when not given, the estimator's own `prior_`.
+    """
+    if criterion not in CRITERIA:
+        raise unknown_name("criterion", criterion, CRITERIA)
+    if prior is not None:
+        check_share(OWNER, "prior", prior)
+    sign = 1.0 if CRITERIA[criterion] else -1.0
+
+    def score(estimator: Any, X: Any, s: Any) -> float:  # noqa: N803
+        share = estimator.prior_ if prior is None else prior
+        found = pu_scores(estimator.decision_function(X), s, prior=share)
+        # Before it is clipped, so that candidates at the border are still told apart.
+        value = found.pu_auc if criterion == "auc" else getattr(found, criterion)
+        return sign * float(value.value)
+
+    return score

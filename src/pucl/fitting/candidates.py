@@ -1,0 +1,92 @@
+"""Candidates: ways from an embedding to a classifier, compared on rows they did not learn from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pucl.heads import fit_head
+from pucl.heads.calibration import Calibrated
+from pucl.ordering import auc_difference
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+
+FOLDS = 5
+SURE = 1.0  # standard errors by which a candidate must be better than one that comes before it
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An embedding (n, k) with a labeller and a head; `honest` marks the folds whose labels the embedding never saw."""
+
+    encoder: str
+    z: Tensor
+    labeller: str
+    head: str
+    honest: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.encoder} + {self.labeller} + {self.head}"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Calibrated logits of the rows a candidate did not learn from, at their numbers; the rest is NaN, (n,)."""
+
+    candidate: Candidate
+    logits: NDArray[np.float64]
+
+    @property
+    def rows(self) -> NDArray[np.bool_]:
+        """Which rows were judged."""
+        return np.isfinite(self.logits)
+
+
+def judge(
+    candidates: Sequence[Candidate], labelled: Tensor, fold: Tensor, *, prior: float | None, seed: int
+) -> list[Judged]:
+    """Logits of every honest fold, from heads fitted to the other folds; heads of one labeller share its labels."""
+    logits = [np.full(len(labelled), np.nan) for _ in candidates]
+    known: dict[tuple[str, str, int], PseudoLabels] = {}
+    for found, one in zip(logits, candidates, strict=True):
+        for k in one.honest:
+            z, s, here = one.z[fold != k], labelled[fold != k], (one.encoder, one.labeller, k)
+            if here not in known:
+                known[here] = pseudo_label(z, s, method=one.labeller, prior=prior, seed=seed)
+            with torch.no_grad():
+                found[(fold == k).numpy()] = head_of(one, z, s, known[here], seed)(one.z[fold == k]).double().numpy()
+    return [Judged(one, found) for one, found in zip(candidates, logits, strict=True)]
+
+
+def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> Calibrated:
+    """The candidate's head on some rows and their pseudo-labels, calibrated to the prior these came with."""
+    options = {"seed": seed} if candidate.head == "mlp" else {}
+    head = fit_head(z, labelled, pseudo, method=candidate.head, **options)
+    return Calibrated.of(head, z, labelled, prior=inner(pseudo.prior, int((~labelled).sum())))
+
+
+def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
+    """The number of the candidate to take: the first, unless a later one ranks P above U better by more than noise.
+
+    Compared by the AUC of P against U, on the rows both were judged by.
+    """
+    best = 0
+    for number in range(1, len(judged)):
+        shared = judged[best].rows & judged[number].rows
+        p, u = shared & labelled, shared & ~labelled
+        if not p.any() or not u.any():
+            continue
+        new, old = ((one.logits[p], one.logits[u]) for one in (judged[number], judged[best]))
+        gain, error = auc_difference(new, old)
+        if gain > SURE * error:
+            best = number
+    return best
+
+
+def inner(share: float, n: int) -> float:
+    """A share kept inside (0, 1), half a row from either end."""
+    return min(max(share, 0.5 / n), 1 - 0.5 / n)

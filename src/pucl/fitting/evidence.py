@@ -1,0 +1,126 @@
+"""What is kept of a fit for people to look at: points, likely and doubtful rows, held-out scores."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pucl.data.own.batch import Table
+from pucl.encoders.inputs import to_float
+from pucl.fitting.fit import Fitted
+from pucl.models.evidence import Evidence, Floats, Shown
+
+POINTS, LISTED, QUANTILES = 5000, 200, 2001
+BYTES = 24 << 20  # of thumbnails that are kept
+LARGEST, SMALLEST = 96, 16  # pixels of a thumbnail's longer side
+WIDTH = 128  # numbers of an embedding that are kept for laying out the points
+
+
+def gather(
+    fitted: Fitted, rows: Tensor, labelled: NDArray[np.bool_], *, content: Any = None, ids: Sequence[Any] | None = None
+) -> Evidence:
+    """Choose what is kept.
+
+    Args:
+        fitted: what `fit` returned.
+        rows: as the encoder takes them, (n, …).
+        labelled: s.
+        content: the rows as they came, where they are a `Table`: its values are shown.
+        ids: what the rows are called; their numbers when not given.
+    """
+    logits = _logits(fitted)
+    probability = torch.sigmoid(torch.from_numpy(logits)).numpy().astype(np.float32)
+    names = np.arange(len(labelled)) if ids is None else np.asarray(ids, dtype=object)
+    unlabelled = np.flatnonzero(~labelled)
+    scores = logits[unlabelled]
+    top = unlabelled[np.argsort(-scores, kind="stable")[:LISTED]]
+    unsure = unlabelled[np.argsort(np.abs(scores), kind="stable")[:LISTED]]
+    points = _points(labelled, fitted.model.about["seed"])
+
+    def shown(index: NDArray[np.intp], *, side: int) -> Shown:
+        return Shown(
+            tuple(str(name) for name in names[index]),
+            index.astype(np.int64),
+            probability[index],
+            labelled[index],
+            _pictures(rows, index, side) if rows.ndim == 4 else None,
+            _values(content, index) if isinstance(content, Table) else None,
+        )
+
+    judged = fitted.judged.rows
+    z = fitted.z[torch.from_numpy(points)]
+    if z.shape[1] > WIDTH:
+        z = _main_directions(z, WIDTH)
+    return Evidence(
+        points=shown(points, side=_side(len(points), rows)),
+        place=_main_directions(z, 2).numpy().astype(np.float32),
+        top=shown(top, side=LARGEST),
+        unsure=shown(unsure, side=LARGEST),
+        held_logit=fitted.judged.logits[judged].astype(np.float32),
+        held_labelled=labelled[judged],
+        quantiles=_thinned(np.sort(scores)),
+        n_unlabelled=len(unlabelled),
+        embedding=z.half().numpy(),
+    )
+
+
+@torch.no_grad()
+def _logits(fitted: Fitted) -> NDArray[np.float64]:
+    found: Tensor = fitted.model.head(fitted.z)
+    return found.double().numpy()
+
+
+def _points(labelled: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:
+    """Rows of the scatter: labelled ones, at most half of them all, and unlabelled ones drawn at random."""
+    rng = np.random.default_rng(seed)
+    p, u = np.flatnonzero(labelled), np.flatnonzero(~labelled)
+    n_p = min(len(p), max(POINTS // 2, POINTS - len(u)))
+    kept = [rng.permutation(p)[:n_p], rng.permutation(u)[: POINTS - n_p]]
+    return np.sort(np.concatenate(kept))
+
+
+def _side(n: int, rows: Tensor) -> int:
+    """The side of the thumbnails of n points, so that they stay within the bytes allowed."""
+    channels = rows.shape[1] if rows.ndim == 4 else 1
+    return int(np.clip((BYTES / (n * channels)) ** 0.5, SMALLEST, LARGEST))
+
+
+def _pictures(rows: Tensor, index: NDArray[np.intp], side: int) -> NDArray[np.uint8]:
+    """Thumbnails (k, h, w, c) no larger than `side`, of one or three channels."""
+    images = to_float(rows[torch.from_numpy(index)]).clamp(0, 1)
+    images = images[:, :3] if images.shape[1] >= 3 else images[:, :1]
+    height, width = images.shape[2:]
+    shrink = side / max(height, width)
+    if shrink < 1:
+        size = (max(1, round(height * shrink)), max(1, round(width * shrink)))
+        images = F.interpolate(images, size=size, mode="bilinear", antialias=True)
+    return (images * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def _values(table: Table, index: NDArray[np.intp]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(_text(value) for value in column[index].tolist()) for name, column in table.values.items()}
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _main_directions(z: Tensor, k: int) -> Tensor:
+    """The rows in their k directions of largest spread, (n, k); zeros where there are fewer."""
+    centred = z - z.mean(dim=0)
+    _, vectors = torch.linalg.eigh(centred.T.double() @ centred.double())
+    found = centred.double() @ vectors.flip(1)[:, :k]
+    return F.pad(found, (0, k - found.shape[1])).float()
+
+
+def _thinned(ordered: NDArray[np.float64]) -> Floats:
+    """At most `QUANTILES` of the sorted values, the first and the last among them, evenly by rank."""
+    if len(ordered) > QUANTILES:
+        ordered = ordered[np.linspace(0, len(ordered) - 1, QUANTILES).round().astype(int)]
+    return ordered.astype(np.float32)

@@ -1,0 +1,249 @@
+"""The whole way from rows and s to a model."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pucl import __version__
+from pucl.embeddings import embed
+from pucl.encoders import make_encoder
+from pucl.encoders.inputs import Encoder, Standardise
+from pucl.errors import Described, bad_argument
+from pucl.fitting.candidates import FOLDS, Candidate, Judged, choose, head_of, inner, judge
+from pucl.fitting.recipe import AUTO, OWNER, RAW, WIDE, Pretraining, Recipe, plan_pretraining
+from pucl.heads import LinearHead
+from pucl.heads.calibration import Calibrated
+from pucl.heads.finetune import fine_tune
+from pucl.labels import check_labels
+from pucl.logistic import stratified_folds
+from pucl.models.model import Model
+from pucl.models.schema import Schema
+from pucl.priors import PriorEstimate
+from pucl.priors.estimate import estimate_prior
+from pucl.pseudo_labels import AUTO as LABELLER
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.selection import PUScores, diagnose, pu_scores
+from pucl.selection.scores import Estimate
+from pucl.training.checkpoints import fingerprint
+from pucl.training.pretraining import Pretrained, pretrain
+from pucl.training.ranks import pick_device
+from pucl.training.reporting import Epoch
+
+Tell = Callable[[str, float], None]
+TRAINED = "trained"
+SMALL = 3000  # rows up to which every fold is judged
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model, and what is known of its training rows."""
+
+    model: Model
+    z: Tensor
+    pseudo: PseudoLabels
+    judged: Judged
+    history: list[Epoch]
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """An encoder and what it makes of the rows."""
+
+    name: str | None
+    encoder: Encoder
+    z: Tensor
+    trained: Pretrained | None = None
+
+
+def fit(
+    rows: Tensor,
+    s: Any,
+    schema: Schema,
+    recipe: Recipe,
+    *,
+    device: str | torch.device | None = None,
+    tell: Tell = lambda _what, _done: None,
+) -> Fitted:
+    """Fit a model to rows as the encoder takes them.
+
+    A fifth of P is hidden from the encoder's training and, with a fifth of U, from the heads that are compared. What
+    ranks the hidden positives highest is fitted again, to all rows with all labels.
+    """
+    began = time.perf_counter()
+    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER))
+    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
+    if min(n_p, n_u) < 2:
+        got = Described(f"{n_p} labelled and {n_u} unlabelled")
+        raise bad_argument(OWNER, "s", "labels with at least two rows of each kind", got)
+    place = pick_device(device)
+    plan = plan_pretraining(recipe, schema, len(rows), n_p, place)
+    fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), recipe.seed)
+    prior = float(recipe.prior) if isinstance(recipe.prior, float | int) else None
+
+    encoded: dict[str, _Encoded] = {}
+    if plan is None or (recipe.encoder == AUTO and schema.kind != "image"):
+        encoded[RAW] = _raw(rows)
+    if plan is not None:
+        known = prior if prior is not None else _named_prior(recipe, _raw(rows).z, labelled)
+        encoded[TRAINED] = _trained(rows, labelled, fold, plan, recipe, known, place, tell)
+        if schema.kind == "image" and recipe.encoder == AUTO and rows[0].numel() <= WIDE:
+            encoded[RAW] = _raw(rows)
+    tell("comparing", 0.8)
+    candidates = list(_candidates(encoded, schema, recipe, fold))
+    judged = judge(candidates, labelled, fold, prior=prior, seed=recipe.seed)
+    best = choose(judged, labelled.numpy())
+    found, used = judged[best], encoded[candidates[best].encoder]
+
+    tell("fitting", 0.9)
+    estimate = _prior(recipe, prior, used.z, labelled)
+    share = inner(estimate.value, n_u)
+    pseudo = pseudo_label(used.z, labelled, method=found.candidate.labeller, prior=share, seed=recipe.seed)
+    head = head_of(found.candidate, used.z, labelled, pseudo, recipe.seed)
+    encoder = used.encoder
+    if recipe.fine_tune:
+        encoder, head = _tuned(rows, labelled, pseudo, encoder, recipe, place, share)
+    scores = _scores(found, labelled, share)
+    about = {
+        "version": __version__,
+        "kind": schema.kind,
+        "rows": {"n": len(rows), "labelled": n_p, "unlabelled": n_u},
+        "fingerprint": fingerprint(rows, labelled),
+        "choices": _choices(found.candidate, used, plan, recipe),
+        "reasons": _reasons(plan, recipe, candidates, best),
+        "candidates": [
+            {"name": one.candidate.name, "chosen": number == best, **_compared(one, labelled, share)}
+            for number, one in enumerate(judged)
+        ],
+        "prior": asdict(estimate),
+        "metrics": {} if scores is None else _estimates(scores),
+        "diagnostics": _diagnostics(used.z, labelled, pseudo, recipe.seed),
+        "warnings": list(used.trained.warnings) if used.trained is not None else [],
+        "history": [_epoch(epoch) for epoch in used.trained.history] if used.trained is not None else [],
+        "seed": recipe.seed,
+        "seconds": round(time.perf_counter() - began, 2),
+    }
+    model = Model(schema, encoder.cpu(), used.name, head, about)
+    z = embed(model.encoder, rows) if recipe.fine_tune else used.z
+    tell("done", 1.0)
+    return Fitted(model, z, pseudo, found, used.trained.history if used.trained is not None else [])
+
+
+def _raw(rows: Tensor) -> _Encoded:
+    encoder = Encoder(Standardise.of(rows), make_encoder(RAW, tuple(rows.shape[1:]))).eval()
+    return _Encoded(RAW, encoder, embed(encoder, rows))
+
+
+def _trained(
+    rows: Tensor, labelled: Tensor, fold: Tensor, plan: Pretraining, recipe: Recipe, prior: float | None,
+    device: torch.device, tell: Tell,
+) -> _Encoded:  # fmt: skip
+    """The encoder trained with the labels of fold 0 hidden."""
+
+    def on_epoch(epoch: Epoch) -> None:
+        tell(f"pretraining, loss {epoch.loss:.3f}", 0.75 * epoch.number / epoch.of)
+
+    shown = labelled & (fold != 0)
+    trained = pretrain(
+        rows, shown, objective=plan.objective, encoder=plan.encoder, view=plan.view, temperature=recipe.temperature,
+        prior=prior, config=plan.config, device=device, on_epoch=on_epoch,
+    )  # fmt: skip
+    name = plan.encoder if isinstance(plan.encoder, str) else None
+    return _Encoded(name, trained.encoder.eval(), embed(trained.encoder, rows), trained)
+
+
+def _named_prior(recipe: Recipe, z: Tensor, labelled: Tensor) -> float | None:
+    """π by the estimator asked for, from the rows as they are, for objectives that need it before any training."""
+    if not isinstance(recipe.prior, str):
+        return None
+    found = estimate_prior(z, labelled, method=recipe.prior, seed=recipe.seed)
+    return inner(found.value, int((~labelled).sum()))
+
+
+def _candidates(encoded: dict[str, _Encoded], schema: Schema, recipe: Recipe, fold: Tensor) -> list[Candidate]:
+    """What is compared, the simplest of its kind first: it is kept unless another is better by more than noise."""
+    labeller = LABELLER if recipe.labeller == AUTO else recipe.labeller
+    folds = tuple(range(int(fold.max()) + 1))
+    order = (TRAINED, RAW) if schema.kind == "image" else (RAW, TRAINED)
+    found = []
+    for key in (name for name in order if name in encoded):
+        heads = ("linear",) if key == TRAINED and recipe.head == AUTO else _heads(recipe)
+        honest = folds if key == RAW and len(fold) <= SMALL else folds[:1]
+        found += [Candidate(key, encoded[key].z, labeller, head, honest) for head in heads]
+    return found
+
+
+def _heads(recipe: Recipe) -> tuple[str, ...]:
+    return ("linear", "mlp") if recipe.head == AUTO else (recipe.head,)
+
+
+def _prior(recipe: Recipe, prior: float | None, z: Tensor, labelled: Tensor) -> PriorEstimate:
+    """π with its interval: as given, or by the estimator asked for on the embedding that is used."""
+    if prior is not None:
+        return PriorEstimate(prior, prior, prior, "given")
+    method = recipe.prior if isinstance(recipe.prior, str) else AUTO
+    return estimate_prior(z, labelled, method=method, seed=recipe.seed)
+
+
+def _tuned(
+    rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: Encoder, recipe: Recipe, device: torch.device,
+    prior: float,
+) -> tuple[Encoder, Calibrated]:  # fmt: skip
+    """Encoder and head trained together on the pseudo-labels."""
+    tuned = fine_tune(rows, labelled, pseudo, encoder, seed=recipe.seed, device=device)
+    own = tuned.encoder.cpu()
+    layer = tuned.layer.cpu()
+    scale = layer.in_features**0.5
+    head = LinearHead(layer.weight[0].detach() * scale, layer.bias[0].detach())
+    assert isinstance(own, Encoder)  # noqa: S101 - a copy of the one given
+    z = embed(own, rows)
+    return own, Calibrated.of(head, z, labelled, prior=prior)
+
+
+def _scores(judged: Judged, labelled: Tensor, prior: float) -> PUScores | None:
+    rows = judged.rows
+    s = labelled.numpy()[rows]
+    return pu_scores(judged.logits[rows], s, prior=prior) if s.any() and not s.all() else None
+
+
+def _compared(judged: Judged, labelled: Tensor, prior: float) -> dict[str, Any]:
+    scores = _scores(judged, labelled, prior)
+    if scores is None:
+        return {}
+    return {"auc": asdict(scores.auc), "accuracy": asdict(scores.proxy_accuracy)}
+
+
+def _estimates(scores: PUScores) -> dict[str, Any]:
+    return {name: asdict(value) for name, value in vars(scores).items() if isinstance(value, Estimate)}
+
+
+def _diagnostics(z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
+    if min(int(labelled.sum()), int((~labelled).sum())) < 4:
+        return []
+    return list(diagnose(z, labelled, pseudo=pseudo, seed=seed).messages)
+
+
+def _choices(candidate: Candidate, used: _Encoded, plan: Pretraining | None, recipe: Recipe) -> dict[str, Any]:
+    how = plan.to_dict() if plan is not None and used.trained is not None else {"encoder": RAW, "objective": None}
+    return {**how, "labeller": candidate.labeller, "head": candidate.head, "fine_tuned": recipe.fine_tune}
+
+
+def _reasons(plan: Pretraining | None, recipe: Recipe, candidates: list[Candidate], best: int) -> list[str]:
+    found = list(plan.reasons) if plan is not None else []
+    if plan is None:
+        asked = recipe.encoder == RAW
+        found.append(f"no pretraining: {'as asked' if asked else 'too few rows or labels for it to pay'}")
+    if len(candidates) > 1:
+        others = ", ".join(one.name for number, one in enumerate(candidates) if number != best)
+        found.append(f"{candidates[best].name}: ranks hidden positives best, or as well as any ({others})")
+    return found
+
+
+def _epoch(epoch: Epoch) -> dict[str, Any]:
+    health = asdict(epoch.health) if epoch.health is not None else {}
+    numbers = {"epoch": epoch.number, "loss": epoch.loss, "learning_rate": epoch.learning_rate, **health}
+    return {name: value for name, value in numbers.items() if isinstance(value, int) or np.isfinite(value or 0.0)}

@@ -1,0 +1,236 @@
+"""Models on disk: a folder of safetensors and JSON, with checksums; nothing is ever unpickled."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
+from torch import Tensor, nn
+
+from pucl import __version__
+from pucl.encoders.saved import ABOUT as ENCODER_JSON
+from pucl.encoders.saved import WEIGHTS as ENCODER_WEIGHTS
+from pucl.encoders.saved import load_encoder, save_encoder
+from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.files import replace_file
+from pucl.heads import LinearHead
+from pucl.heads.calibration import Calibrated
+from pucl.heads.mlp import MLPHead
+from pucl.models.evidence import Evidence, Shown
+from pucl.models.model import Model
+from pucl.models.schema import Schema
+
+FORMAT = 1
+MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
+SAVE, LOAD = "pucl.save_model", "pucl.load_model"
+PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
+PICKLE_START = b"\x80"  # of every pickle since Python 2.3
+
+
+def save_model(folder: str | Path, model: Model) -> Path:
+    """Write the model into a folder; model.json comes last, so that a folder with it is whole.
+
+    Args:
+        folder: made when missing; a model that is there is replaced, another folder with files in it is refused.
+        model: what to write.
+    """
+    folder = Path(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MODEL).is_file():
+        raise bad_argument(SAVE, "folder", "new, empty or a model that is to be replaced", str(folder))
+    head_about, head = _head_parts(model.head)
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "written_by": __version__,
+        "schema": model.schema.to_dict(),
+        "head": head_about,
+        "about": dict(model.about),
+        "evidence": _evidence_texts(model.evidence),
+    }
+    files = {HEAD: bytes_of(head)}
+    if model.evidence is not None:
+        files[EVIDENCE] = bytes_of(_evidence_tensors(model.evidence))
+    try:
+        (folder / MODEL).unlink(missing_ok=True)
+        save_encoder(
+            folder, model.encoder, name=model.encoder_name, input_shape=model.schema.shape, options={}, extra={}
+        )
+        for name, data in files.items():
+            replace_file(folder / name, data)
+        if EVIDENCE not in files:
+            (folder / EVIDENCE).unlink(missing_ok=True)
+        written = [ENCODER_JSON, ENCODER_WEIGHTS, *files]
+        content["files"] = {name: _sha256((folder / name).read_bytes()) for name in written}
+        replace_file(folder / MODEL, _signed(content))
+    except OSError as error:
+        raise RunError(f"{SAVE}: cannot write to {folder}: {error.strerror or error}") from None
+    return folder
+
+
+def load_model(folder: str | Path, *, network: nn.Module | None = None) -> Model:
+    """The model that `save_model` wrote. Files that are damaged, exchanged, missing or pickles are refused.
+
+    Args:
+        folder: with model.json in it.
+        network: a module to fill, for a model whose encoder is not a registered one.
+    """
+    folder = Path(folder)
+    content = read_about(folder)
+    _no_pickles(folder)
+    data = {name: _checked(folder / name, expected) for name, expected in content["files"].items()}
+    schema = Schema.from_dict(content["schema"])
+    encoder = load_encoder(folder, network=network)
+    stored = json.loads(data[ENCODER_JSON])
+    if tuple(stored["input_shape"]) != schema.shape:
+        got = Described(f"rows of {tuple(stored['input_shape'])} and a schema of {schema.shape}")
+        raise bad_argument(LOAD, str(folder), "an encoder and a schema that belong together", got)
+    head = _head(content["head"], _tensors(folder / HEAD, data[HEAD]))
+    evidence = None
+    if EVIDENCE in data:
+        evidence = _evidence(content["evidence"], _tensors(folder / EVIDENCE, data[EVIDENCE]))
+    return Model(schema, encoder, stored["name"], head, content["about"], evidence)
+
+
+def read_about(folder: str | Path) -> dict[str, Any]:
+    """What model.json says, after its checksum, format and keys were looked at; the tensors are not read."""
+    path = Path(folder) / MODEL
+    if not path.is_file():
+        raise bad_argument(LOAD, "folder", f"a model folder, with {MODEL} in it", str(folder))
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{LOAD}: {path} cannot be read: {' '.join(str(error).split())[:200]}") from None
+    found = content.get("format") if isinstance(content, dict) else None
+    if not isinstance(found, int):
+        raise bad_argument(LOAD, str(path), "written by pucl", Described("another JSON file"))
+    if found > FORMAT:
+        by = Described(f"format {found}; install pucl {content.get('written_by', '(unknown)')} or newer to read it")
+        raise bad_argument(LOAD, str(path), f"of format {FORMAT} or lower", by)
+    if content.pop("sha256", None) != _sha256(_canonical(content)):
+        raise bad_argument(LOAD, str(path), "as it was written (by its SHA-256)", Described("a changed file"))
+    missing = [key for key in ("schema", "head", "about", "files") if not isinstance(content.get(key), dict)]
+    if missing:
+        raise bad_argument(LOAD, str(path), "complete", Described(f"no usable {', '.join(missing)}"))
+    return dict(content)
+
+
+def _signed(content: Mapping[str, Any]) -> bytes:
+    try:
+        plain = json.loads(_canonical(content))  # as it will be read: tuples are lists then
+    except (TypeError, ValueError) as error:
+        raise bad_argument(SAVE, "model.about", "what JSON can hold", Described(str(error))) from None
+    signed = {**plain, "sha256": _sha256(_canonical(plain))}
+    return f"{json.dumps(signed, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def _canonical(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _checked(path: Path, expected: str) -> bytes:
+    """The bytes of a file whose checksum model.json knows."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{LOAD}: {path} cannot be read: {error.strerror or error}") from None
+    if _sha256(data) != expected:
+        got = Described(f"another or a damaged one ({len(data):,} bytes)")
+        raise bad_argument(LOAD, str(path), f"the file {MODEL} was written for (by its SHA-256)", got)
+    return data
+
+
+def _no_pickles(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and (path.suffix.lower() in PICKLES or path.open("rb").read(1) == PICKLE_START):
+            raise bad_argument(LOAD, str(folder), "a folder without pickles", Described(path.name))
+
+
+def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
+    try:
+        found: dict[str, Tensor] = tensors_of(data)
+    except SafetensorError as error:
+        raise InputError(f"{LOAD}: {path} cannot be read: {error}") from None
+    return found
+
+
+def _head_parts(head: Calibrated) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    inner = head.head
+    if not isinstance(inner, LinearHead | MLPHead):
+        raise bad_argument(SAVE, "head", "linear or mlp", Described(type(inner).__name__))
+    kind = "linear" if isinstance(inner, LinearHead) else "mlp"
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in inner.state_dict().items()}
+    return {"kind": kind, "shift": head.shift, "temperature": head.temperature}, tensors
+
+
+def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
+    try:
+        inner: nn.Module
+        if about["kind"] == "linear":
+            inner = LinearHead(tensors["weight"], tensors["bias"])
+        else:
+            hidden, dim = tensors["inner.0.weight"].shape
+            inner = MLPHead(dim, hidden, seed=0).requires_grad_(False)
+            inner.load_state_dict(tensors)
+        return Calibrated(inner.eval(), shift=about["shift"], temperature=about["temperature"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{LOAD}: the stored head cannot be used: {' '.join(str(error).split())[:200]}") from None
+
+
+def _evidence_texts(evidence: Evidence | None) -> dict[str, Any] | None:
+    """What JSON holds of it: names and values."""
+    if evidence is None:
+        return None
+    texts: dict[str, Any] = {
+        part: {"ids": shown.ids, "values": shown.values} for part, shown in _shown(evidence).items()
+    }
+    return {**texts, "n_unlabelled": evidence.n_unlabelled}
+
+
+def _shown(evidence: Evidence) -> dict[str, Shown]:
+    return {"points": evidence.points, "top": evidence.top, "unsure": evidence.unsure}
+
+
+def _evidence_tensors(evidence: Evidence) -> dict[str, Tensor]:
+    arrays: dict[str, Any] = {
+        name: getattr(evidence, name) for name in ("place", "held_logit", "held_labelled", "quantiles", "embedding")
+    }
+    for part, shown in _shown(evidence).items():
+        for name in ("row", "probability", "labelled", "pictures"):
+            arrays[f"{part}.{name}"] = getattr(shown, name)
+    return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
+
+
+def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Evidence:
+    def shown(part: str) -> Shown:
+        arrays = {name: tensors[f"{part}.{name}"].numpy() for name in ("row", "probability", "labelled")}
+        pictures = tensors.get(f"{part}.pictures")
+        values = texts[part]["values"]
+        return Shown(
+            tuple(texts[part]["ids"]), **arrays,
+            pictures=None if pictures is None else pictures.numpy(),
+            values=None if values is None else {name: tuple(column) for name, column in values.items()},
+        )  # fmt: skip
+
+    try:
+        return Evidence(
+            points=shown("points"),
+            place=tensors["place"].numpy(),
+            top=shown("top"),
+            unsure=shown("unsure"),
+            held_logit=tensors["held_logit"].numpy(),
+            held_labelled=tensors["held_labelled"].numpy(),
+            quantiles=tensors["quantiles"].numpy(),
+            n_unlabelled=int(texts["n_unlabelled"]),
+            embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{LOAD}: the stored evidence is damaged: {error!r}") from None

@@ -1,0 +1,156 @@
+"""What a model takes: the kind and shape of its rows, and how a table or an image becomes one."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pucl.data import Kind
+from pucl.data.own import Batch, OwnData, Rows, Table, TableTransform, open_rows
+from pucl.data.own.batch import load
+from pucl.data.own.opening import is_frame
+from pucl.encoders.inputs import as_rows
+from pucl.errors import Described, InputError, bad_argument
+
+OWNER = "pucl"
+MANY = 128  # columns from which a matrix of numbers is taken for embeddings
+EVEN = 1e-3  # relative spread of the lengths of rows below which they are taken for normalised embeddings
+
+
+@dataclass(frozen=True)
+class Schema:
+    """How rows come in.
+
+    Attributes:
+        kind: ``"image"``, ``"table"`` or ``"vector"``.
+        shape: of one row as the encoder takes it.
+        columns: the feature columns and their types; empty where rows have no named columns.
+        low: what is taken from images of floats.
+        span: what they are divided by afterwards, so that they lie within [0, 1]; uint8 images are not touched.
+        transform: of tables, how columns become features.
+    """
+
+    kind: Kind
+    shape: tuple[int, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    low: float = 0.0
+    span: float = 1.0
+    transform: TableTransform | None = None
+
+    def encode(self, rows: Any, *, owner: str = OWNER) -> Tensor:
+        """Rows as the encoder takes them (n, *shape), from a `Table` or an array of the model's kind."""
+        if isinstance(rows, Batch):
+            rows = rows.rows
+        if self.transform is not None:
+            return torch.from_numpy(self.transform.apply(rows))
+        found = as_rows(rows, owner=owner)
+        if tuple(found.shape[1:]) != self.shape:
+            allowed = f"rows of shape {self.shape}, as in training"
+            raise bad_argument(owner, "X", allowed, Described(f"shape {tuple(found.shape[1:])}"))
+        if self.kind == "image" and found.dtype != torch.uint8 and (self.low, self.span) != (0.0, 1.0):
+            return (found - self.low) / self.span
+        return found
+
+    def rows(self, source: Any, *, owner: str = OWNER) -> Tensor:
+        """All rows of an array, a frame or what `pucl.read` returned, as the encoder takes them."""
+        return self.encode(load(self.open(source, owner=owner)), owner=owner)
+
+    def open(self, source: Any, *, owner: str = OWNER, **options: Any) -> Rows:
+        """The rows of any source, to be read batch by batch; columns the model needs and does not find are named."""
+        if isinstance(source, OwnData):
+            return source.rows
+        named: dict[str, Any] = {"columns": self.needed} if self._needs_columns(source) else {}
+        text = self.transform.categorical if self.transform is not None and isinstance(source, str) else ()
+        found = open_rows(source, kind=self.kind, categorical=text, **named, **options)
+        if self.kind == "table" and not named and tuple(found.schema) != tuple(self.columns):
+            allowed = f"{len(self.columns)} columns, as in training"
+            raise bad_argument(owner, "X", allowed, Described(f"{len(found.schema)} features"))
+        return found
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns a table must have."""
+        return self.transform.columns if self.transform is not None else tuple(self.columns)
+
+    def _needs_columns(self, source: Any) -> bool:
+        if not self.columns:
+            return False
+        return is_frame(source) or (isinstance(source, str) and not source.endswith((".npy", ".npz")))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; `from_dict` gives back an equal schema."""
+        transform = json.loads(self.transform.to_json()) if self.transform is not None else None
+        return {
+            "kind": self.kind,
+            "shape": list(self.shape),
+            "columns": dict(self.columns),
+            "low": self.low,
+            "span": self.span,
+            "transform": transform,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
+        """The schema that `to_dict` gave, checked."""
+        try:
+            kind, shape, columns = content["kind"], tuple(content["shape"]), dict(content["columns"])
+            low, span, stored = float(content["low"]), float(content["span"]), content["transform"]
+            sound = kind in get_args(Kind) and all(isinstance(size, int) and size > 0 for size in shape) and span > 0
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{OWNER}: this is not a stored schema: {error!r}") from None
+        transform = TableTransform.from_json(json.dumps(stored)) if stored is not None else None
+        if not sound or (transform is not None and (len(transform.features),) != shape):
+            raise InputError(f"{OWNER}: the stored schema is damaged")
+        return cls(kind, shape, columns, low, span, transform)
+
+
+def learn_schema(
+    source: Any, *, kind: Kind | None = None, categorical: Sequence[str] = (), owner: str = OWNER
+) -> tuple[Schema, Tensor]:
+    """The schema of training rows, and the rows as the encoder takes them.
+
+    A frame is a table. A matrix of numbers is a table too, unless its rows look like embeddings: `MANY` columns or
+    more, or all rows of one length, and nothing missing. An array of three or four dimensions is images, grey without
+    channels, channels first or last.
+    """
+    opened = source.rows if isinstance(source, OwnData) else _opened(source, kind)
+    content = load(opened)
+    if isinstance(content, Table):
+        transform = TableTransform.fit(content, categorical=categorical)
+        rows = torch.from_numpy(transform.apply(content))
+        return Schema("table", tuple(rows.shape[1:]), dict(content.types), transform=transform), rows
+    if categorical:
+        raise bad_argument(owner, "categorical", f"left out for data of kind {opened.kind!r}", tuple(categorical))
+    low, span = _range(content) if opened.kind == "image" and content.dtype != np.uint8 else (0.0, 1.0)
+    schema = Schema(opened.kind, tuple(content.shape[1:]), dict(opened.schema), low, span)
+    return schema, schema.encode(content, owner=owner)
+
+
+def _opened(source: Any, kind: Kind | None) -> Rows:
+    opened = open_rows(source, kind=kind)
+    if kind is None and opened.kind == "vector" and not opened.schema and not _embeddings(np.asarray(opened.open())):  # type: ignore[attr-defined]
+        return open_rows(source, kind="table")
+    return opened
+
+
+def _embeddings(matrix: NDArray[Any]) -> bool:
+    """Whether a matrix looks like embeddings rather than a table."""
+    if matrix.dtype.kind != "f" or not np.isfinite(matrix).all():
+        return False
+    length = np.linalg.norm(matrix.astype(np.float64), axis=1)
+    return matrix.shape[1] >= MANY or (matrix.shape[1] > 2 and bool(np.ptp(length) <= EVEN * length.max()))
+
+
+def _range(images: NDArray[Any]) -> tuple[float, float]:
+    """Where float images lie: within [0, 1] and within [0, 255] as people keep them, else from least to largest."""
+    low, high = float(images.min()), float(images.max())
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    if low >= 0 and high <= 255:
+        return 0.0, 255.0
+    return low, high - low or 1.0
