@@ -265,7 +265,7 @@ def where() -> Line:
 
 def compute(raw: Path, sets: list[str], methods: list[str], seeds: range) -> Iterator[tuple[str, str]]:
     """Add what is missing to the raw lines; yields a method and why it was skipped."""
-    known = [line["config"] for line in read(raw)]
+    known = [line["config"] for line in read(raw) if "error" not in line["metrics"]]  # a failure is tried again
     about, skipped = where(), set()
     for seed, name, method in product(seeds, sets, methods):
         config = {"set": name, "method": method, "seed": seed}

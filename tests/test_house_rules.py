@@ -36,7 +36,8 @@ LAYERS = (
     ("estimators",),
     ("bench", "theory"),
     ("console",),
-    ("cli_data", "cli_train"),
+    ("cli_options", "cli_show"),
+    ("cli_data", "cli_fit", "cli_model", "cli_train"),
     ("cli",),
     ("__main__",),
 )

@@ -113,3 +113,11 @@ def test_a_method_that_fails_is_counted(tabular: ModuleType) -> None:
     assert metrics["error"].startswith("RuntimeError: no luck with")
     (line,) = tabular.summary([{"config": {"set": "wine", "method": "naive", "seed": 0}, "metrics": metrics}])
     assert line["metrics"] == {"seeds": 1, "errors": 1}
+
+
+def test_a_failure_is_tried_again(tabular: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = {"config": {"set": "wine", "method": "naive", "seed": 0}, "metrics": {"error": "RuntimeError: once"}}
+    (tmp_path / "raw.jsonl").write_text(json.dumps(failed) + "\n")
+    lines = run(tabular, tmp_path, monkeypatch, "--seeds", "1", "--sets", "wine", "--methods", "naive")
+    assert len(lines) == 2 and "accuracy" in lines[1]["metrics"]
+    assert json.loads((tmp_path / "out.jsonl").read_text())["metrics"]["errors"] == 0

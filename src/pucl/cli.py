@@ -9,6 +9,8 @@ import typer
 
 from pucl import __version__
 from pucl.cli_data import app as data_app
+from pucl.cli_fit import fit, prior
+from pucl.cli_model import export, inspect, predict, report
 from pucl.cli_train import pretrain
 from pucl.errors import InputError, RunError, unknown_name
 from pucl.registry import FAMILIES
@@ -19,7 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
-app.command()(pretrain)
+for verb in (fit, predict, report, inspect, prior, export, pretrain):
+    app.command()(verb)
 
 
 @app.callback(invoke_without_command=True)

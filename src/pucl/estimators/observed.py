@@ -34,7 +34,7 @@ def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any =
         if s is not None and s is not x.s:
             raise bad_argument(owner, "s", "left out with data that brings its own", Described("both"))
         content = x.load()
-        schema, rows = learn_schema(x, categorical=categorical, owner=owner)
+        schema, rows = learn_schema(x, categorical=categorical, content=content, owner=owner)
         return Observed(schema, rows, x.s, np.array([0, 1]), content, x.ids)
     if s is None:
         raise bad_argument(owner, "s", "given (it requires y to be passed, but the target y is None)", None)

@@ -57,8 +57,9 @@ def judge(
             z, s, here = one.z[fold != k], labelled[fold != k], (one.encoder, one.labeller, k)
             if here not in known:
                 known[here] = pseudo_label(z, s, method=one.labeller, prior=prior, seed=seed)
+            head = head_of(one, z, s, known[here], seed)
             with torch.no_grad():
-                found[(fold == k).numpy()] = head_of(one, z, s, known[here], seed)(one.z[fold == k]).double().numpy()
+                found[(fold == k).numpy()] = head(one.z[fold == k]).double().numpy()
     return [Judged(one, found) for one, found in zip(candidates, logits, strict=True)]
 
 

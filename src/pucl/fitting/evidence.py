@@ -1,6 +1,5 @@
 """What is kept of a fit for people to look at: points, likely and doubtful rows, held-out scores."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ WIDTH = 128  # numbers of an embedding that are kept for laying out the points
 
 
 def gather(
-    fitted: Fitted, rows: Tensor, labelled: NDArray[np.bool_], *, content: Any = None, ids: Sequence[Any] | None = None
+    fitted: Fitted, rows: Tensor, labelled: NDArray[np.bool_], *, content: Any = None, ids: Any = None
 ) -> Evidence:
     """Choose what is kept.
 

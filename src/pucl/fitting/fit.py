@@ -51,7 +51,7 @@ class Fitted:
 
 
 @dataclass(frozen=True)
-class _Encoded:
+class Encoded:
     """An encoder and what it makes of the rows."""
 
     name: str | None
@@ -85,14 +85,14 @@ def fit(
     fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), recipe.seed)
     prior = float(recipe.prior) if isinstance(recipe.prior, float | int) else None
 
-    encoded: dict[str, _Encoded] = {}
+    encoded: dict[str, Encoded] = {}
     if plan is None or (recipe.encoder == AUTO and schema.kind != "image"):
-        encoded[RAW] = _raw(rows)
+        encoded[RAW] = raw(rows)
     if plan is not None:
-        known = prior if prior is not None else _named_prior(recipe, _raw(rows).z, labelled)
+        known = prior if prior is not None else _named_prior(recipe, raw(rows).z, labelled)
         encoded[TRAINED] = _trained(rows, labelled, fold, plan, recipe, known, place, tell)
         if schema.kind == "image" and recipe.encoder == AUTO and rows[0].numel() <= WIDE:
-            encoded[RAW] = _raw(rows)
+            encoded[RAW] = raw(rows)
     tell("comparing", 0.8)
     candidates = list(_candidates(encoded, schema, recipe, fold))
     judged = judge(candidates, labelled, fold, prior=prior, seed=recipe.seed)
@@ -133,15 +133,16 @@ def fit(
     return Fitted(model, z, pseudo, found, used.trained.history if used.trained is not None else [])
 
 
-def _raw(rows: Tensor) -> _Encoded:
+def raw(rows: Tensor) -> Encoded:
+    """The rows as they are, standardised."""
     encoder = Encoder(Standardise.of(rows), make_encoder(RAW, tuple(rows.shape[1:]))).eval()
-    return _Encoded(RAW, encoder, embed(encoder, rows))
+    return Encoded(RAW, encoder, embed(encoder, rows))
 
 
 def _trained(
     rows: Tensor, labelled: Tensor, fold: Tensor, plan: Pretraining, recipe: Recipe, prior: float | None,
     device: torch.device, tell: Tell,
-) -> _Encoded:  # fmt: skip
+) -> Encoded:  # fmt: skip
     """The encoder trained with the labels of fold 0 hidden."""
 
     def on_epoch(epoch: Epoch) -> None:
@@ -153,7 +154,7 @@ def _trained(
         prior=prior, config=plan.config, device=device, on_epoch=on_epoch,
     )  # fmt: skip
     name = plan.encoder if isinstance(plan.encoder, str) else None
-    return _Encoded(name, trained.encoder.eval(), embed(trained.encoder, rows), trained)
+    return Encoded(name, trained.encoder.eval(), embed(trained.encoder, rows), trained)
 
 
 def _named_prior(recipe: Recipe, z: Tensor, labelled: Tensor) -> float | None:
@@ -164,7 +165,7 @@ def _named_prior(recipe: Recipe, z: Tensor, labelled: Tensor) -> float | None:
     return inner(found.value, int((~labelled).sum()))
 
 
-def _candidates(encoded: dict[str, _Encoded], schema: Schema, recipe: Recipe, fold: Tensor) -> list[Candidate]:
+def _candidates(encoded: dict[str, Encoded], schema: Schema, recipe: Recipe, fold: Tensor) -> list[Candidate]:
     """What is compared, the simplest of its kind first: it is kept unless another is better by more than noise."""
     labeller = LABELLER if recipe.labeller == AUTO else recipe.labeller
     folds = tuple(range(int(fold.max()) + 1))
@@ -227,7 +228,7 @@ def _diagnostics(z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -
     return list(diagnose(z, labelled, pseudo=pseudo, seed=seed).messages)
 
 
-def _choices(candidate: Candidate, used: _Encoded, plan: Pretraining | None, recipe: Recipe) -> dict[str, Any]:
+def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, recipe: Recipe) -> dict[str, Any]:
     how = plan.to_dict() if plan is not None and used.trained is not None else {"encoder": RAW, "objective": None}
     return {**how, "labeller": candidate.labeller, "head": candidate.head, "fine_tuned": recipe.fine_tune}
 

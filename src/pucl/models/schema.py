@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 from pucl.data import Kind
 from pucl.data.own import Batch, OwnData, Rows, Table, TableTransform, open_rows
 from pucl.data.own.batch import load
+from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import is_frame
 from pucl.encoders.inputs import as_rows
 from pucl.errors import Described, InputError, bad_argument
@@ -33,6 +34,7 @@ class Schema:
         low: what is taken from images of floats.
         span: what they are divided by afterwards, so that they lie within [0, 1]; uint8 images are not touched.
         transform: of tables, how columns become features.
+        resize: whether images of another size are resized, as those of training were.
     """
 
     kind: Kind
@@ -41,6 +43,7 @@ class Schema:
     low: float = 0.0
     span: float = 1.0
     transform: TableTransform | None = None
+    resize: bool = False
 
     def encode(self, rows: Any, *, owner: str = OWNER) -> Tensor:
         """Rows as the encoder takes them (n, *shape), from a `Table` or an array of the model's kind."""
@@ -60,13 +63,24 @@ class Schema:
         """All rows of an array, a frame or what `pucl.read` returned, as the encoder takes them."""
         return self.encode(load(self.open(source, owner=owner)), owner=owner)
 
-    def open(self, source: Any, *, owner: str = OWNER, **options: Any) -> Rows:
-        """The rows of any source, to be read batch by batch; columns the model needs and does not find are named."""
+    def open(self, source: Any, *, owner: str = OWNER, resize: bool = False, **options: Any) -> Rows:
+        """The rows of any source, to be read batch by batch; columns the model needs and does not find are named.
+
+        Args:
+            source: what `pucl.read` takes or returned.
+            owner: who asks, for errors.
+            resize: resize images to the size of training.
+            **options: the other arguments of `open_rows`, such as ``id_column``.
+        """
         if isinstance(source, OwnData):
             return source.rows
+        if self.kind == "image" and (resize or self.resize):
+            options["size"] = self.shape[1:]
         named: dict[str, Any] = {"columns": self.needed} if self._needs_columns(source) else {}
         text = self.transform.categorical if self.transform is not None and isinstance(source, str) else ()
         found = open_rows(source, kind=self.kind, categorical=text, **named, **options)
+        if isinstance(found, ImageRows):  # grey or in colour as in training, whatever this folder holds
+            found = replace(found, mode="L" if self.shape[0] == 1 else "RGB")
         if self.kind == "table" and not named and tuple(found.schema) != tuple(self.columns):
             allowed = f"{len(self.columns)} columns, as in training"
             raise bad_argument(owner, "X", allowed, Described(f"{len(found.schema)} features"))
@@ -92,6 +106,7 @@ class Schema:
             "low": self.low,
             "span": self.span,
             "transform": transform,
+            "resize": self.resize,
         }
 
     @classmethod
@@ -106,20 +121,20 @@ class Schema:
         transform = TableTransform.from_json(json.dumps(stored)) if stored is not None else None
         if not sound or (transform is not None and (len(transform.features),) != shape):
             raise InputError(f"{OWNER}: the stored schema is damaged")
-        return cls(kind, shape, columns, low, span, transform)
+        return cls(kind, shape, columns, low, span, transform, bool(content.get("resize", False)))
 
 
 def learn_schema(
-    source: Any, *, kind: Kind | None = None, categorical: Sequence[str] = (), owner: str = OWNER
+    source: Any, *, kind: Kind | None = None, categorical: Sequence[str] = (), content: Any = None, owner: str = OWNER
 ) -> tuple[Schema, Tensor]:
     """The schema of training rows, and the rows as the encoder takes them.
 
     A frame is a table. A matrix of numbers is a table too, unless its rows look like embeddings: `MANY` columns or
     more, or all rows of one length, and nothing missing. An array of three or four dimensions is images, grey without
-    channels, channels first or last.
+    channels, channels first or last. `content` is what the rows hold, where they have been read already.
     """
     opened = source.rows if isinstance(source, OwnData) else _opened(source, kind)
-    content = load(opened)
+    content = load(opened) if content is None else content
     if isinstance(content, Table):
         transform = TableTransform.fit(content, categorical=categorical)
         rows = torch.from_numpy(transform.apply(content))

@@ -1,0 +1,89 @@
+"""What is done with a model: ``pucl predict``, ``inspect``, ``report`` and ``export``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pucl.cli_options import AsJson, Data, IdColumn, ModelFolder
+
+
+def predict(
+    model: ModelFolder,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="File for the scores: .parquet or .csv.")],
+    id_column: IdColumn = None,
+    threshold: Annotated[float, typer.Option(help="Probability above which a row is called positive.")] = 0.5,
+    batch_size: Annotated[int, typer.Option(help="Rows held in memory at a time.")] = 8192,
+    resize: Annotated[bool, typer.Option("--resize", help="Resize images to the size of training.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score rows with a model: id, probability, label and reliability, streamed in constant memory.
+
+    Example: pucl predict model customers.parquet --id-column customer --out scores.parquet
+    """
+    from pucl.console import progress_bar
+    from pucl.models.folder import load_model
+    from pucl.models.scoring import score_to_file
+
+    loaded = load_model(model)
+    with progress_bar() as report:
+        found = score_to_file(
+            loaded, data, out, tell=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
+            batch_size=batch_size, id_column=id_column, resize=resize,
+        )  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"rows": found.rows, "positive": found.positive, "out": str(found.path)}))
+    else:
+        typer.echo(f"{found.rows:,} rows, {found.positive:,} called positive: {found.path}")
+
+
+def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
+    """Show what a model was trained on, what was picked and why, and how good it is estimated to be.
+
+    Example: pucl inspect model --json
+    """
+    from pucl.cli_show import show_model
+    from pucl.models.folder import read_about
+
+    content = read_about(model)
+    if as_json:
+        typer.echo(json.dumps({**content["about"], "schema": content["schema"], "format": content["format"]}))
+        return
+    show_model(content["about"], as_json=False)
+    schema = content["schema"]
+    columns = ", ".join(schema["columns"]) or " × ".join(map(str, schema["shape"]))
+    typer.echo(f"Takes: {columns}\nWritten by pucl {content['written_by']}, format {content['format']}")
+
+
+def report(
+    model: ModelFolder,
+    out: Annotated[Path | None, typer.Option(help="HTML file; report.html in the model's folder by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a report to look at in a browser: one file, works offline.
+
+    Example: pucl report model --out report.html
+    """
+    from pucl.models.folder import load_model
+    from pucl.report import write_report
+
+    path = write_report(out or model / "report.html", load_model(model))
+    typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else f"Report: {path}")
+
+
+def export(
+    model: ModelFolder,
+    onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
+    as_json: AsJson = False,
+) -> None:
+    """Export encoder, normalisation and head as one ONNX file, checked against onnxruntime.
+
+    Example: pucl export model --onnx model.onnx
+    """
+    from pucl.models.export import export_onnx
+    from pucl.models.folder import load_model
+
+    path = export_onnx(load_model(model), onnx)
+    typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else f"ONNX: {path}")

@@ -1,0 +1,143 @@
+"""Scoring: rows of any size through a model into a file, in memory that does not grow with them."""
+
+import csv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pucl.data.own.batch import need
+from pucl.errors import RunError, bad_argument, check_count, check_share
+from pucl.models.model import Model
+
+OWNER = "pucl.score"
+SUFFIXES = (".parquet", ".csv")
+COLUMNS = ("id", "probability", "label", "reliability")
+Write = Callable[["Scores"], None]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Some rows' scores.
+
+    Attributes:
+        ids: what the rows are called.
+        probability: of being positive.
+        label: whether it is above the threshold.
+        reliability: how far it lies from one half, |2p − 1|.
+    """
+
+    ids: NDArray[Any]
+    probability: NDArray[np.float64]
+    label: NDArray[np.bool_]
+    reliability: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What came of scoring a file: how many rows, how many positive, and where the scores are."""
+
+    rows: int
+    positive: int
+    path: Path
+
+
+def scores(
+    model: Model, source: Any, *, batch_size: int = 8192, threshold: float = 0.5, **options: Any
+) -> Iterator[Scores]:
+    """The scores of all rows of an array, a frame, a file or a folder, batch by batch.
+
+    Args:
+        model: a fitted one.
+        source: what `pucl.read` takes.
+        batch_size: rows held at a time.
+        threshold: of the probability, for the label.
+        **options: how to read the source, such as ``id_column``.
+    """
+    check_count(OWNER, "batch_size", batch_size)
+    check_share(OWNER, "threshold", threshold)
+    for batch in model.schema.open(source, **options).batches(batch_size):
+        logits = model.logits(model.schema.encode(batch))
+        probability = torch.sigmoid(logits.double()).numpy()
+        yield Scores(batch.ids, probability, probability > threshold, np.abs(2 * probability - 1))
+
+
+def score_to_file(
+    model: Model,
+    source: Any,
+    out: str | Path,
+    *,
+    tell: Callable[[int], None] = lambda _rows: None,
+    **how: Any,
+) -> Scored:
+    """Write id, probability, label and reliability of every row to a Parquet or CSV file, whole or not at all.
+
+    Args:
+        model: a fitted one.
+        source: what `pucl.read` takes.
+        out: a path that ends in .parquet or .csv.
+        tell: called with the number of rows done after every batch.
+        **how: the other arguments of `scores`.
+    """
+    out = Path(out)
+    if out.suffix.lower() not in SUFFIXES:
+        raise bad_argument(OWNER, "out", f"a file that ends in {' or '.join(SUFFIXES)}", str(out))
+    rows = positive = 0
+    with _whole(out) as part, (_parquet if out.suffix.lower() == ".parquet" else _csv)(part) as write:
+        for found in scores(model, source, **how):
+            write(found)
+            rows, positive = rows + len(found.ids), positive + int(found.label.sum())
+            tell(rows)
+    return Scored(rows, positive, out)
+
+
+@contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """A file beside `out` that takes its place if all went well, and is gone if not."""
+    part = out.with_name(f"{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        part.replace(out)
+    except OSError as error:
+        raise RunError(f"{OWNER}: cannot write {out}: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _csv(path: Path) -> Iterator[Write]:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+
+        def write(found: Scores) -> None:
+            columns = (found.ids.tolist(), found.probability.tolist(), found.label.tolist(), found.reliability.tolist())
+            writer.writerows((i, f"{p:.9g}", int(label), f"{r:.9g}") for i, p, label, r in zip(*columns, strict=True))
+
+        yield write
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Write]:
+    arrow, parquet = need("pyarrow", "a Parquet file"), need("pyarrow.parquet", "a Parquet file")
+    opened: list[Any] = []
+
+    def write(found: Scores) -> None:
+        columns = (found.ids, found.probability, found.label, found.reliability)
+        table = arrow.table({name: arrow.array(column) for name, column in zip(COLUMNS, columns, strict=True)})
+        if not opened:
+            opened.append(parquet.ParquetWriter(path, table.schema))
+        opened[0].write_table(table.cast(opened[0].schema))
+
+    try:
+        yield write
+    finally:
+        for writer in opened:
+            writer.close()
