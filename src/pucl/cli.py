@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -114,6 +115,7 @@ def demo(
 
 def main() -> None:
     """Run the command; what the user got wrong is one line on stderr and exit code 2, a run that cannot go on 1."""
+    warnings.showwarning = _warn
     try:
         code = app(standalone_mode=False)
     except InputError as error:
@@ -131,6 +133,11 @@ def main() -> None:
         message = error.format_message()
         _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} Try '{command} --help'.")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _warn(message: Warning | str, *_where: object, **_more: object) -> None:
+    """A warning as one line for people, without the place in the source it came from."""
+    typer.echo(f"pucl: warning: {' '.join(str(message).split())}", err=True)
 
 
 def _fail(message: str, *, code: int = 2) -> None:

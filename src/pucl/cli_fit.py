@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pucl.cli_options import (
+    MOST,
     AsJson,
     Categorical,
     Columns,
@@ -19,14 +20,21 @@ from pucl.cli_options import (
     Label,
     Positives,
     PositiveValue,
+    Rows,
     Seed,
     Size,
+    SkipUnreadable,
+    names_of,
     reading,
     with_config,
+    words,
 )  # fmt: skip
+from pucl.errors import bad_argument
 
-ROWS = 200_000  # most rows a model is fitted to unless asked
-Prior = Annotated[str | None, typer.Option(help="Share of positives among the other rows, or an estimator's name.")]
+RECIPE = (
+    "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size", "learning_rate",
+    "fine_tune",
+)  # fmt: skip
 
 
 def fit(
@@ -40,21 +48,41 @@ def fit(
     columns: Columns = None,
     categorical: Categorical = None,
     size: Size = None,
-    rows: Annotated[
-        int | None, typer.Option(help=f"Most rows to learn from, all positives kept.  [default: {ROWS}]")
+    skip_unreadable: SkipUnreadable = None,
+    rows: Rows = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of positives among the other rows, or an estimator's name.",
+            autocompletion=names_of("priors", "auto"),
+        ),
     ] = None,
-    prior: Prior = None,
-    objective: Annotated[str | None, typer.Option(help="See 'pucl list losses'.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="See 'pucl list encoders'; raw: the rows as they are.")] = None,
-    view: Annotated[str | None, typer.Option(help="See 'pucl list views'.")] = None,
-    labeller: Annotated[str | None, typer.Option(help="See 'pucl list pseudo-labellers'.")] = None,
-    head: Annotated[str | None, typer.Option(help="linear or mlp.")] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="See 'pucl list losses'.", autocompletion=names_of("losses", "auto"))
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="See 'pucl list encoders'; raw: the rows as they are.", autocompletion=names_of("encoders", "auto")
+        ),
+    ] = None,
+    view: Annotated[
+        str | None, typer.Option(help="See 'pucl list views'.", autocompletion=names_of("views", "auto"))
+    ] = None,
+    labeller: Annotated[
+        str | None,
+        typer.Option(help="See 'pucl list pseudo-labellers'.", autocompletion=names_of("pseudo-labellers", "auto")),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(help="linear, kernel, mlp or auto.", autocompletion=words("auto", "linear", "kernel", "mlp")),
+    ] = None,
     temperature: Annotated[float | None, typer.Option(help="τ of the objective.  [default: 0.5]")] = None,
     epochs: Annotated[int | None, typer.Option(help="Of the encoder's training.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Of the encoder's training.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Of the encoder's training.")] = None,
     fine_tune: Annotated[
-        bool | None, typer.Option("--fine-tune", help="Train encoder and head together in the end.")
+        bool | None, typer.Option("--fine-tune/--no-fine-tune", help="Train encoder and head together in the end.")
     ] = None,
     seed: Seed = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 …; a GPU if there is one.")] = None,
@@ -67,32 +95,28 @@ def fit(
 
     Example: pucl fit pictures/ --positives positives.txt --out model
     """
-    given = dict(locals())
-    for name in ("data", "config", "as_json"):
-        given.pop(name)
-    options = with_config("pucl fit", config, given)
+    given = {name: value for name, value in locals().items() if name not in ("data", "config", "as_json")}
+    options = with_config(fit, config, {**given, "json": as_json or None})
     if options["out"] is None:
-        raise typer.BadParameter("Missing option '--out'")
+        raise bad_argument("pucl fit", "--out", "given, on the command line or in the file of --config", None)
     from pucl.cli_show import show_model
     from pucl.console import progress_bar
     from pucl.fitting.own import fit_own
-    from pucl.models.folder import save_model
+    from pucl.models.folder import check_out, save_model
 
-    seed = options["seed"] or 0
-    names = (
-        "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size", "learning_rate",
-        "fine_tune",
-    )  # fmt: skip
-    recipe = {name: options[name] for name in names if options[name] is not None}
+    check_out(options["out"])
+    recipe = {name: options[name] for name in RECIPE if options[name] is not None}
     with progress_bar() as report:
         model = fit_own(
-            data, reading(options), {**recipe, "prior": _prior(options["prior"]), "seed": seed},
-            most=options["rows"] or ROWS, device=options["device"], command=_command(), tell=report,
+            data, reading(options), {**recipe, "prior": _prior(options["prior"]), "seed": _or(options["seed"], 0)},
+            most=_or(options["rows"], MOST), device=options["device"], command=_command(), tell=report,
         )  # fmt: skip
         folder = save_model(options["out"], model)
-    show_model(model.about, as_json=as_json)
-    if not as_json:
-        typer.echo(f"\nModel: {folder}\nGo on with: pucl report {folder}, pucl predict {folder} DATA --out scores.csv")
+    if options["json"]:
+        typer.echo(json.dumps({"out": str(folder), **model.about}, ensure_ascii=False))
+        return
+    show_model({**model.about, "warnings": []})  # which people have seen on stderr
+    typer.echo(f"\nModel: {folder}\nGo on with: pucl report {folder}, pucl predict {folder} DATA --out scores.csv")
 
 
 def prior(
@@ -105,10 +129,15 @@ def prior(
     columns: Columns = None,
     categorical: Categorical = None,
     size: Size = None,
+    skip_unreadable: SkipUnreadable = None,
+    rows: Rows = None,
     model: Annotated[
         Path | None, typer.Option(help="Use the embedding of this model; else the rows as they are.")
     ] = None,
-    method: Annotated[str, typer.Option(help="See 'pucl list priors'.")] = "auto",
+    method: Annotated[
+        str | None,
+        typer.Option(help="See 'pucl list priors'.  [default: auto]", autocompletion=names_of("priors", "auto")),
+    ] = None,
     seed: Seed = None,
     config: Config = None,
     as_json: AsJson = False,
@@ -117,17 +146,17 @@ def prior(
 
     Example: pucl prior customers.csv --label known_fraud
     """
-    given = {
-        "positives": positives, "label": label, "positive_value": positive_value, "id_column": id_column, "kind": kind,
-        "columns": columns, "categorical": categorical, "size": size, "seed": seed,
-    }  # fmt: skip
-    options = with_config("pucl prior", config, given)
+    given = {name: value for name, value in locals().items() if name not in ("data", "config", "as_json")}
+    options = with_config(prior, config, {**given, "json": as_json or None})
     from dataclasses import asdict
 
     from pucl.fitting.own import prior_of_own
 
-    found = prior_of_own(data, reading(options), model=model, method=method, seed=options["seed"] or 0)
-    if as_json:
+    found = prior_of_own(
+        data, reading(options), model=options["model"], method=_or(options["method"], "auto"),
+        most=_or(options["rows"], MOST), seed=_or(options["seed"], 0),
+    )  # fmt: skip
+    if options["json"]:
         typer.echo(json.dumps(asdict(found)))
     else:
         typer.echo(f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f}), by {found.method}")
@@ -138,6 +167,10 @@ def _prior(value: Any) -> float | str | None:
         return None if value is None else float(value)
     except ValueError:
         return str(value)
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value
 
 
 def _command() -> str:

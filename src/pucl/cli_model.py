@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pucl.cli_options import AsJson, Data, IdColumn, ModelFolder
+from pucl.cli_options import AsJson, Data, IdColumn, ModelFolder, SkipUnreadable
+
+KEYS = ("format", "written_by", "schema")
 
 
 def predict(
@@ -17,6 +19,10 @@ def predict(
     threshold: Annotated[float, typer.Option(help="Probability above which a row is called positive.")] = 0.5,
     batch_size: Annotated[int, typer.Option(help="Rows held in memory at a time.")] = 8192,
     resize: Annotated[bool, typer.Option("--resize", help="Resize images to the size of training.")] = False,
+    skip_unreadable: SkipUnreadable = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse categories and missing values that training did not have.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score rows with a model: id, probability, label and reliability, streamed in constant memory.
@@ -31,7 +37,8 @@ def predict(
     with progress_bar() as report:
         found = score_to_file(
             loaded, data, out, tell=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
-            batch_size=batch_size, id_column=id_column, resize=resize,
+            batch_size=batch_size, id_column=id_column, resize=resize, strict=strict,
+            skip_unreadable=bool(skip_unreadable),
         )  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"rows": found.rows, "positive": found.positive, "out": str(found.path)}))
@@ -46,14 +53,15 @@ def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
     """
     from pucl.cli_show import show_model
     from pucl.models.folder import read_about
+    from pucl.models.schema import Schema
 
     content = read_about(model)
     if as_json:
-        typer.echo(json.dumps({**content["about"], "schema": content["schema"], "format": content["format"]}))
+        typer.echo(json.dumps({key: content[key] for key in KEYS} | content["about"], ensure_ascii=False))
         return
-    show_model(content["about"], as_json=False)
-    schema = content["schema"]
-    columns = ", ".join(schema["columns"]) or " × ".join(map(str, schema["shape"]))
+    show_model(content["about"])
+    schema = Schema.from_dict(content["schema"])
+    columns = ", ".join(schema.needed) or " × ".join(map(str, schema.shape))
     typer.echo(f"Takes: {columns}\nWritten by pucl {content['written_by']}, format {content['format']}")
 
 
@@ -67,9 +75,12 @@ def report(
     Example: pucl report model --out report.html
     """
     from pucl.models.folder import load_model
+    from pucl.models.places import check_file
     from pucl.report import write_report
 
-    path = write_report(out or model / "report.html", load_model(model))
+    loaded, path = load_model(model), out or model / "report.html"
+    check_file("pucl report", "--out", path, (".html", ".htm"))
+    write_report(path, loaded)
     typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else f"Report: {path}")
 
 

@@ -1,13 +1,34 @@
-"""Options that several verbs share: how data is read, and a TOML file in the place of options."""
+"""Options that several verbs share: how data is read, names that complete, and a TOML file in the place of options."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from pucl.errors import InputError, bad_argument, unknown_name
+
+
+def names_of(family: str, *more: str) -> Callable[[str], list[str]]:
+    """What completes an option: the entries of a registered family, and some words besides."""
+
+    def complete(incomplete: str) -> list[str]:
+        from pucl.registry import entries
+
+        return [name for name in (*more, *entries(family)) if name.startswith(incomplete)]
+
+    return complete
+
+
+def words(*known: str) -> Callable[[str], list[str]]:
+    """What completes an option of a few words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return complete
+
 
 Data = Annotated[str, typer.Argument(help="A table (.csv, .tsv, .parquet, .arrow), an array (.npy, .npz) or a folder.")]
 ModelFolder = Annotated[Path, typer.Argument(help="A folder that 'pucl fit' wrote.")]
@@ -17,28 +38,44 @@ Positives = Annotated[
 Label = Annotated[str | None, typer.Option(help="Column that is 1 for known positives and 0 for all other rows.")]
 PositiveValue = Annotated[str | None, typer.Option(help="Which of the two values of --label means a known positive.")]
 IdColumn = Annotated[str | None, typer.Option(help="Column with the ids of the rows.")]
-Kind = Annotated[str | None, typer.Option(help="image, table or vector; by the data if not given.")]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        help="image, table or vector; by the data if not given.", autocompletion=words("image", "table", "vector")
+    ),
+]
 Columns = Annotated[str | None, typer.Option(help="Feature columns, separated by commas; all others by default.")]
 Categorical = Annotated[str | None, typer.Option(help="Columns of numbers that mean categories, separated by commas.")]
 Size = Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")]
+SkipUnreadable = Annotated[
+    bool | None, typer.Option("--skip-unreadable", help="Leave out images that cannot be read, with a warning.")
+]
+Rows = Annotated[int | None, typer.Option(help="Most rows to learn from, all positives kept.  [default: 200000]")]
 Seed = Annotated[int | None, typer.Option(help="The same seed gives the same result.  [default: 0]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with any of these options; the command line wins.")]
-READING = ("positives", "label", "positive_value", "id_column", "kind", "columns", "categorical", "size")
+READING = (
+    "positives", "label", "positive_value", "id_column", "kind", "columns", "categorical", "size", "skip_unreadable",
+)  # fmt: skip
+LISTS = ("positives", "columns", "categorical")  # which a file may give as lists
+NUMBERS = ("prior", "positive_value")  # which are texts on the command line and may be numbers in a file
+MOST = 200_000  # rows that are learnt from unless asked
 
 
-def with_config(owner: str, config: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def with_config(verb: Callable[..., None], config: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given on the command line, and what the file says where nothing was.
 
     Args:
-        owner: the verb, for errors.
+        verb: whose options they are; their types are those of its arguments.
         config: a TOML file whose keys are the names of options, with - or _.
         given: every option of the verb by name; None where it was not given.
     """
-    stored = _read(owner, config) if config is not None else {}
-    for key in stored:
+    stored = _read(verb.__name__, config) if config is not None else {}
+    types = get_type_hints(verb)
+    for key, value in stored.items():
         if key not in given:
             raise unknown_name(f"key of {config}", key, given)
+        _check_type(f"pucl {verb.__name__}, {config}", key, value, types.get(key, bool))
     return {name: stored.get(name) if value is None else value for name, value in given.items()}
 
 
@@ -51,11 +88,23 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _read(owner: str, config: Path) -> dict[str, Any]:
+def _read(verb: str, config: Path) -> dict[str, Any]:
     if not config.is_file():
-        raise bad_argument(owner, "--config", "a TOML file that exists", str(config))
+        raise bad_argument(f"pucl {verb}", "--config", "a TOML file that exists", str(config))
     try:
         content = tomllib.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{owner}: {config} cannot be read: {error}") from None
+        raise InputError(f"pucl {verb}: {config} cannot be read: {error}") from None
     return {key.replace("-", "_"): value for key, value in content.items()}
+
+
+def _check_type(owner: str, key: str, value: Any, hint: Any) -> None:
+    """The value of a file is of the type the command line would have made of it."""
+    (kind,) = {one for one in get_args(hint) or (hint,) if one is not type(None)}
+    allowed = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "text")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    sound = {int: number and isinstance(value, int), float: number, bool: isinstance(value, bool)}
+    if key in LISTS and isinstance(value, list):
+        return
+    if not sound.get(kind, isinstance(value, str) or (number and key in NUMBERS)):
+        raise bad_argument(owner, key, f"{allowed} or a list" if key in LISTS else allowed, value)

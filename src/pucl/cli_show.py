@@ -1,17 +1,11 @@
 """How the command shows a model."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-import typer
 
-
-def show_model(about: Mapping[str, Any], *, as_json: bool) -> None:
-    """A model in a few tables and lines, or as JSON."""
-    if as_json:
-        typer.echo(json.dumps(about, ensure_ascii=False))
-        return
+def show_model(about: Mapping[str, Any]) -> None:
+    """A model in a few tables and lines."""
     from rich.console import Console
     from rich.table import Table
 

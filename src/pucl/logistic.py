@@ -48,7 +48,7 @@ def fit_logistic(
             break
         curvature = design.T @ (design * (share * probability * (1 - probability))[:, None])
         # A trace of ridge on the intercept keeps the system solvable when all probabilities are saturated.
-        step = torch.linalg.solve(curvature + torch.diag(ridge + 1e-10), gradient)
+        step = _solve(curvature + torch.diag(ridge + 1e-10), gradient)
         size = 1.0
         while (proposal := objective(beta - size * step)) > value and size > 1e-6:
             size /= 2
@@ -56,6 +56,14 @@ def fit_logistic(
             break
         beta, value = beta - size * step, proposal
     return _layer(beta.to(z.dtype))
+
+
+def _solve(system: Tensor, right: Tensor) -> Tensor:
+    """x of A x = b for a symmetric positive A, by Cholesky; by elimination where rounding has made A something else."""
+    factor, failed = torch.linalg.cholesky_ex(system)
+    if failed:
+        return torch.linalg.solve(system, right)
+    return torch.cholesky_solve(right[:, None], factor).squeeze(1)
 
 
 def balanced_weights(target: Tensor) -> Tensor:

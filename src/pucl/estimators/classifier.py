@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from pucl.data import Kind
+from pucl.encoders import embedding_dim
 from pucl.errors import InputError
-from pucl.estimators.observed import dense, observe, seed_of
+from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.evidence import gather
 from pucl.fitting.fit import fit
 from pucl.fitting.recipe import Recipe
@@ -46,7 +47,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
     labeller : str
         A registered pseudo-labeller.
     head : str
-        ``"linear"``, ``"mlp"`` or ``"auto"``.
+        ``"linear"``, ``"kernel"``, ``"mlp"`` or ``"auto"``: linear on a trained embedding, kernel on raw rows.
     kind : None, "image", "table" or "vector"
         What the rows are; by X when not given: a matrix is a table unless it looks like embeddings (128 columns or
         more, or rows of one length).
@@ -151,7 +152,8 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Calibrated logits (n,): positive above 0."""
-        return self.model_.logits(self._rows(X)).double().numpy()
+        rows = self._rows(X)
+        return self.model_.logits(rows).double().numpy()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Probabilities (n, 2) of being no positive and of being one."""
@@ -160,12 +162,13 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """One of `classes_` for every row."""
-        check_is_fitted(self, "model_")
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        found = self.decision_function(X) > 0
+        return np.asarray(self.classes_[found.astype(int)])
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Embeddings (n, k) of length 1."""
-        return self.model_.embed(self._rows(X)).numpy()
+        rows = self._rows(X)
+        return self.model_.embed(rows).numpy()
 
     def score_report(self, X: Any, s: Any) -> PUScores:  # noqa: N803
         """What P and U tell of the model on rows it was not trained on; no negatives are needed."""
@@ -200,7 +203,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
 
     def _rows(self, x: Any) -> torch.Tensor:
         check_is_fitted(self, "model_")
-        dense(OWNER, x)
+        x = as_input(OWNER, x)
         width = getattr(self, "n_features_in_", None)
         if width is not None and getattr(x, "ndim", 0) == 2 and not hasattr(x, "columns") and x.shape[1] != width:
             raise InputError(f"X has {x.shape[1]} features, but {OWNER} is expecting {width} features as input")
@@ -208,13 +211,13 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
 
     @property
     def _n_features_out(self) -> int:
-        inner = self.model_.head.head
-        return int(inner.weight.numel() if hasattr(inner, "weight") else inner.inner[0].in_features)  # type: ignore[union-attr,index,operator]
+        return embedding_dim(self.model_.encoder, self.model_.schema.shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
+        tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
 

@@ -12,7 +12,7 @@ from pucl.data import Kind
 from pucl.embeddings import embed
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
-from pucl.estimators.observed import dense, observe, seed_of
+from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.recipe import RAW, Recipe, plan_pretraining
 from pucl.training.pretraining import pretrain
 from pucl.training.ranks import pick_device
@@ -82,8 +82,7 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Embeddings (n, k) of length 1."""
         check_is_fitted(self, "encoder_")
-        dense(OWNER, X)
-        return embed(self.encoder_, self.schema_.rows(X, owner=OWNER)).numpy()
+        return embed(self.encoder_, self.schema_.rows(as_input(OWNER, X), owner=OWNER)).numpy()
 
     @property
     def _n_features_out(self) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from pucl.estimators.observed import aligned, dense, seed_of
+from pucl.estimators.observed import aligned, as_input, seed_of
 from pucl.pseudo_labels import pseudo_label
 
 OWNER = "PseudoLabeler"
@@ -27,9 +27,8 @@ class PseudoLabeler(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
         """Label the rows of embeddings X (n, k) with PU labels s."""
-        dense(OWNER, X)
         aligned(OWNER, X, s)
-        z = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        z = X.to_numpy() if hasattr(X, "to_numpy") else as_input(OWNER, X)
         z = z.astype(np.float32) if z.dtype.kind in "buif" and z.dtype != np.float64 else z
         found = pseudo_label(z, s, method=self.method, prior=self.prior, seed=seed_of(OWNER, self.random_state))
         self.labels_, self.probability_ = found.labels.numpy(), found.probability.numpy()

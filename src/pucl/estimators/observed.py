@@ -1,10 +1,12 @@
 """What estimators do alike with X, s and random_state."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -14,6 +16,8 @@ from pucl.data.own.batch import load
 from pucl.errors import Described, InputError, bad_argument
 from pucl.labels import check_labels
 from pucl.models.schema import Schema, learn_schema
+
+FEWEST = 4  # rows there can be P and U in, with one of each to hold out
 
 
 @dataclass(frozen=True)
@@ -38,22 +42,45 @@ def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any =
         return Observed(schema, rows, x.s, np.array([0, 1]), content, x.ids)
     if s is None:
         raise bad_argument(owner, "s", "given (it requires y to be passed, but the target y is None)", None)
-    dense(owner, x)
+    x, s = as_input(owner, x), _vector(s)
     aligned(owner, x, s)
-    found = check_labels(s, n_rows=_length(owner, x), owner=owner)
+    if len(x) < FEWEST:
+        raise bad_argument(owner, "X", f"at least {FEWEST} rows", Described(f"n_samples = {len(x)}"))
+    found = check_labels(s, n_rows=len(x), owner=owner)
     schema, rows = learn_schema(x, kind=kind, categorical=categorical, owner=owner)
     table = load(schema.open(x)) if schema.kind == "table" else None
     index = x.index.tolist() if hasattr(x, "index") and not callable(x.index) else None
     return Observed(schema, rows, found, _classes(s), table, index)
 
 
-def dense(owner: str, x: Any) -> None:
-    """X is an array, a frame or rows of numbers; sparse and complex ones are named."""
+def as_input(owner: str, x: Any) -> Any:
+    """X as the readers take it: frames and tensors as they are, anything else as an array of real numbers."""
     if hasattr(x, "tocsr"):
         got = Described("a sparse one: sparse input is not supported, call toarray()")
         raise bad_argument(owner, "X", "a dense matrix", got)
-    if np.iscomplexobj(x):
+    if hasattr(x, "columns") or hasattr(x, "detach") or isinstance(x, OwnData):
+        return x
+    array = np.asarray(x)
+    if array.dtype.kind == "c":
         raise InputError(f"{owner}: Complex data not supported; X must be real")
+    if array.dtype == object:
+        array = array.astype(np.float64)  # numpy's own words for what is no number
+    if array.ndim < 2:
+        raise bad_argument(
+            owner, "X", "of two dimensions or more", Described(f"shape {array.shape}. Reshape your data")
+        )
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise InputError(f"{owner}: X has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+    return array
+
+
+def _vector(s: Any) -> Any:
+    """One column of labels is taken for a vector, with the warning scikit-learn has for it."""
+    if getattr(s, "ndim", 1) == 2 and s.shape[1] == 1:
+        text = "A column-vector y was passed when a 1d array was expected: s is taken as a vector"
+        warnings.warn(text, DataConversionWarning, stacklevel=4)
+        return s.iloc[:, 0] if hasattr(s, "iloc") else s[:, 0]
+    return s
 
 
 def aligned(owner: str, x: Any, s: Any) -> None:
@@ -71,13 +98,6 @@ def seed_of(owner: str, random_state: Any) -> int:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError:
         raise bad_argument(owner, "random_state", "a whole number ≥ 0, a RandomState or None", random_state) from None
-
-
-def _length(owner: str, x: Any) -> int:
-    try:
-        return len(x)
-    except TypeError:
-        raise bad_argument(owner, "X", "an array, a frame or what pucl.read returned", x) from None
 
 
 def _classes(s: Any) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from pucl.estimators.observed import aligned, dense, seed_of
+from pucl.estimators.observed import aligned, seed_of
 from pucl.priors.estimate import estimate_prior
 
 OWNER = "PriorEstimator"
@@ -27,7 +27,6 @@ class PriorEstimator(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
         """Estimate π from embeddings or scores X with PU labels s."""
-        dense(OWNER, X)
         aligned(OWNER, X, s)
         z = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
         found = estimate_prior(

@@ -1,7 +1,8 @@
 """Candidates: ways from an embedding to a classifier, compared on rows they did not learn from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,18 +20,37 @@ SURE = 1.0  # standard errors by which a candidate must be better than one that 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An embedding (n, k) with a labeller and a head; `honest` marks the folds whose labels the embedding never saw."""
+    """An embedding (n, k) with a labeller and a head.
+
+    Attributes:
+        encoder: what made the embedding.
+        z: the embedding.
+        labeller: a registered one.
+        head: a registered one.
+        honest: the folds whose labels the embedding never saw.
+        options: of the labeller.
+        head_options: of the head.
+        repeats: draws of the labeller that are averaged in the end; comparisons make do with one.
+    """
 
     encoder: str
     z: Tensor
     labeller: str
     head: str
     honest: tuple[int, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    head_options: Mapping[str, Any] = field(default_factory=dict)
+    repeats: int = 1
 
     @property
     def name(self) -> str:
         """For people."""
         return f"{self.encoder} + {self.labeller} + {self.head}"
+
+    def label(self, z: Tensor, labelled: Tensor, *, prior: float | None, seed: int, repeats: int = 1) -> PseudoLabels:
+        """Pseudo-labels of some rows."""
+        options = {**self.options, **({"repeats": repeats} if repeats > 1 else {})}
+        return pseudo_label(z, labelled, method=self.labeller, prior=prior, seed=seed, **options)
 
 
 @dataclass(frozen=True)
@@ -56,7 +76,7 @@ def judge(
         for k in one.honest:
             z, s, here = one.z[fold != k], labelled[fold != k], (one.encoder, one.labeller, k)
             if here not in known:
-                known[here] = pseudo_label(z, s, method=one.labeller, prior=prior, seed=seed)
+                known[here] = one.label(z, s, prior=prior, seed=seed)
             head = head_of(one, z, s, known[here], seed)
             with torch.no_grad():
                 found[(fold == k).numpy()] = head(one.z[fold == k]).double().numpy()
@@ -65,9 +85,9 @@ def judge(
 
 def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> Calibrated:
     """The candidate's head on some rows and their pseudo-labels, calibrated to the prior these came with."""
-    options = {"seed": seed} if candidate.head == "mlp" else {}
+    options = {**candidate.head_options, **({} if candidate.head == "linear" else {"seed": seed})}
     head = fit_head(z, labelled, pseudo, method=candidate.head, **options)
-    return Calibrated.of(head, z, labelled, prior=inner(pseudo.prior, int((~labelled).sum())))
+    return Calibrated.keeping_decisions(head, z, labelled, prior=inner(pseudo.prior, int((~labelled).sum())))
 
 
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:

@@ -1,22 +1,27 @@
 """People's own files and folders to a model, or to an estimate of π."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pucl.data.own import read, sample
+from pucl.data.own import OwnData, read, sample
 from pucl.data.own.batch import load
 from pucl.embeddings import embed
+from pucl.errors import bad_argument, check_count
 from pucl.fitting.evidence import gather
 from pucl.fitting.fit import Tell, fit, raw
-from pucl.fitting.recipe import Recipe
+from pucl.fitting.recipe import AUTO, Recipe
 from pucl.models.folder import load_model
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
 from pucl.priors import PriorEstimate
 from pucl.priors.estimate import estimate_prior
+from pucl.registry import get
+from pucl.training.ranks import pick_device
 
 
 def fit_own(
@@ -41,18 +46,18 @@ def fit_own(
         tell: called with what is going on and the share done.
     """
     wanted = Recipe(**recipe)
+    _check_device(device)
     tell("reading", 0.0)
-    data = read(source, **reading)
-    whole = len(data)
-    if whole > most:
-        data = sample(data, most, seed=wanted.seed, keep_positives=True)
-    content = load(data.rows)
-    schema, rows = learn_schema(data, content=content, categorical=reading.get("categorical", ()))
-    schema = replace(schema, resize=reading.get("size") is not None)
-    fitted = fit(rows, data.s, schema, wanted, device=device, tell=tell)
+    with _heard() as texts:
+        data, whole = _some(source, reading, most, wanted.seed)
+        content = load(data.rows)
+        schema, rows = learn_schema(data, content=content, categorical=reading.get("categorical", ()))
+        schema = replace(schema, resize=reading.get("size") is not None)
+        fitted = fit(rows, data.s, schema, wanted, device=device, tell=tell)
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     about = {
         **fitted.model.about,
+        "warnings": list(dict.fromkeys([*texts, *fitted.model.about["warnings"]])),
         "source": Path(source).name,
         "source_rows": whole,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -62,13 +67,44 @@ def fit_own(
 
 
 def prior_of_own(
-    source: str | Path, reading: Mapping[str, Any], *, model: Path | None, method: str, seed: int
+    source: str | Path, reading: Mapping[str, Any], *, model: str | Path | None, method: str, most: int, seed: int
 ) -> PriorEstimate:
     """π of a file or a folder, through the embedding of a model or from the rows as they are."""
-    data = read(source, **reading)
-    if model is not None:
-        loaded = load_model(model)
-        z = embed(loaded.encoder, loaded.schema.encode(load(data.rows)))
+    if method != AUTO:
+        get("priors", method)
+    loaded = load_model(model) if model is not None else None
+    data, _ = _some(source, reading, most, seed)
+    if loaded is not None:
+        z = embed(loaded.encoder, loaded.schema.rows(data))
     else:
         z = raw(learn_schema(data, categorical=reading.get("categorical", ()))[1]).z
     return estimate_prior(z, data.s, method=method, seed=seed)
+
+
+def _some(source: str | Path, reading: Mapping[str, Any], most: int, seed: int) -> tuple[OwnData, int]:
+    """At most `most` rows, all labelled positives among them, and how many there are."""
+    check_count("pucl", "rows", most)
+    data = read(source, **reading)
+    return (sample(data, most, seed=seed, keep_positives=True) if len(data) > most else data), len(data)
+
+
+def _check_device(device: str | None) -> None:
+    try:
+        pick_device(device)
+    except RuntimeError:  # torch's, about names it does not know
+        raise bad_argument("pucl", "device", "such as cpu, cuda or cuda:1", device) from None
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """Warnings are shown as ever; what they said is kept."""
+    texts: list[str] = []
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        texts.append(" ".join(str(message).split()))
+        shown(message, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield texts

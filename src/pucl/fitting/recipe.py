@@ -16,7 +16,7 @@ from pucl.views import View
 
 OWNER = "PUClassifier"
 AUTO, RAW = "auto", "raw"
-HEADS = ("linear", "mlp")  # those that can be stored with a model
+HEADS = ("linear", "kernel", "mlp")  # those that can be stored with a model
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
 MOST_EPOCHS, MOST_TABLE_EPOCHS = 300, 60

@@ -1,4 +1,6 @@
-"""Calibration of a head to a class prior: one shift of its logits, found by bisection."""
+"""Calibration of a head to a class prior: one shift of its logits, or one temperature where decisions must stay."""
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -7,6 +9,7 @@ from pucl.errors import Described, bad_argument, check_positive, check_share
 
 OWNER = "pucl.heads.calibrate"
 HALVINGS = 100  # enough to use up the digits of a float64
+TEMPERATURES = tuple(2 ** (k / 8) for k in range(-32, 33))  # from 1/16 to 16
 
 
 def calibrate(logits: Tensor, prior: float, *, temperature: float = 1.0) -> float:
@@ -44,6 +47,20 @@ def calibrate(logits: Tensor, prior: float, *, temperature: float = 1.0) -> floa
     return (low + high) / 2
 
 
+def sharpen(logits: Tensor, prior: float) -> float:
+    """The temperature T that brings the mean probability of the unlabelled rows nearest to the prior.
+
+        T = argmin |mean_i σ(f_i / T) − π|
+
+    among `TEMPERATURES`, the one nearest to 1 of equals. No decision changes: f / T is above 0 where f is. The mean
+    runs from the share of rows above 0 (T small) to one half (T large), so π itself may be out of reach.
+    """
+    check_share(OWNER, "prior", prior)
+    scores = logits.detach().to(torch.float64)
+    away = [abs(float(torch.sigmoid(scores / t).mean()) - prior) for t in TEMPERATURES]
+    return min(zip(away, (abs(math.log(t)) for t in TEMPERATURES), TEMPERATURES, strict=True))[2]
+
+
 class Calibrated(nn.Module):
     """A head whose probabilities agree with a class prior.
 
@@ -65,6 +82,12 @@ class Calibrated(nn.Module):
         """The head calibrated on the unlabelled ones of the embeddings `z` (n, k); `labelled` is s, (n,) bool."""
         shift = calibrate(head(z[~labelled]), prior, temperature=temperature)
         return cls(head, shift=shift, temperature=temperature)
+
+    @classmethod
+    @torch.no_grad()
+    def keeping_decisions(cls, head: nn.Module, z: Tensor, labelled: Tensor, *, prior: float) -> "Calibrated":
+        """The head with the temperature of `sharpen` and no shift: probabilities near the prior, the same decisions."""
+        return cls(head, shift=0.0, temperature=sharpen(head(z[~labelled]), prior))
 
     def forward(self, z: Tensor) -> Tensor:
         """Calibrated logits (n,) of embeddings (n, k)."""

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +23,67 @@ from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 from pucl.heads import LinearHead
 from pucl.heads.calibration import Calibrated
+from pucl.heads.kernel import KernelHead
 from pucl.heads.mlp import MLPHead
 from pucl.models.evidence import Evidence, Shown
 from pucl.models.model import Model
+from pucl.models.places import check_folder
 from pucl.models.schema import Schema
 
-FORMAT = 1
+FORMAT, OLDEST = 1, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
+PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has beside model.json
+NEW = ".new"  # where a model is written before it takes the place of another
+HEADS = (("linear", LinearHead), ("kernel", KernelHead), ("mlp", MLPHead))
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
 PICKLE_START = b"\x80"  # of every pickle since Python 2.3
 
 
+def check_out(folder: str | Path) -> None:
+    """A model can be written to `folder`: it is new, empty, a model or what an interrupted save left of one."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise bad_argument(SAVE, f"folder {folder}", "a folder", Described("a file"))
+    if folder.is_dir() and not (folder / MODEL).is_file():
+        other = {path.name for path in folder.iterdir()} - {*PARTS, EVIDENCE, NEW}
+        if other:
+            allowed = "new, empty or a model that is to be replaced"
+            raise bad_argument(SAVE, f"folder {folder}", allowed, Described(f"one with {min(other)} in it"))
+    check_folder(SAVE, "folder", folder)
+
+
 def save_model(folder: str | Path, model: Model) -> Path:
-    """Write the model into a folder; model.json comes last, so that a folder with it is whole.
+    """Write the model into a folder. Interrupted, there is the old model, the new one, or none that loads.
+
+    Everything is written beside the old files first. Then model.json goes, the files change places, and the new
+    model.json comes last.
 
     Args:
         folder: made when missing; a model that is there is replaced, another folder with files in it is refused.
         model: what to write.
     """
     folder = Path(folder)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MODEL).is_file():
-        raise bad_argument(SAVE, "folder", "new, empty or a model that is to be replaced", str(folder))
+    check_out(folder)
+    made, new = not folder.exists(), folder / NEW
+    try:
+        shutil.rmtree(new, ignore_errors=True)
+        _write(new, model)
+        (folder / MODEL).unlink(missing_ok=True)
+        (folder / EVIDENCE).unlink(missing_ok=True)
+        for path in sorted(new.iterdir(), key=lambda path: path.name == MODEL):
+            path.replace(folder / path.name)
+    except OSError as error:
+        raise RunError(f"{SAVE}: cannot write to {folder}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        if made:
+            with suppress(OSError):  # it holds a model now
+                folder.rmdir()
+    return folder
+
+
+def _write(folder: Path, model: Model) -> None:
     head_about, head = _head_parts(model.head)
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -52,24 +93,12 @@ def save_model(folder: str | Path, model: Model) -> Path:
         "about": dict(model.about),
         "evidence": _evidence_texts(model.evidence),
     }
-    files = {HEAD: bytes_of(head)}
+    save_encoder(folder, model.encoder, name=model.encoder_name, input_shape=model.schema.shape, options={}, extra={})
+    replace_file(folder / HEAD, bytes_of(head))
     if model.evidence is not None:
-        files[EVIDENCE] = bytes_of(_evidence_tensors(model.evidence))
-    try:
-        (folder / MODEL).unlink(missing_ok=True)
-        save_encoder(
-            folder, model.encoder, name=model.encoder_name, input_shape=model.schema.shape, options={}, extra={}
-        )
-        for name, data in files.items():
-            replace_file(folder / name, data)
-        if EVIDENCE not in files:
-            (folder / EVIDENCE).unlink(missing_ok=True)
-        written = [ENCODER_JSON, ENCODER_WEIGHTS, *files]
-        content["files"] = {name: _sha256((folder / name).read_bytes()) for name in written}
-        replace_file(folder / MODEL, _signed(content))
-    except OSError as error:
-        raise RunError(f"{SAVE}: cannot write to {folder}: {error.strerror or error}") from None
-    return folder
+        replace_file(folder / EVIDENCE, bytes_of(_evidence_tensors(model.evidence)))
+    content["files"] = {path.name: _sha256(path.read_bytes()) for path in sorted(folder.iterdir())}
+    replace_file(folder / MODEL, _signed(content))
 
 
 def load_model(folder: str | Path, *, network: nn.Module | None = None) -> Model:
@@ -111,25 +140,31 @@ def read_about(folder: str | Path) -> dict[str, Any]:
     if found > FORMAT:
         by = Described(f"format {found}; install pucl {content.get('written_by', '(unknown)')} or newer to read it")
         raise bad_argument(LOAD, str(path), f"of format {FORMAT} or lower", by)
+    if found < OLDEST:
+        by = Described(f"format {found}; fit it again, or install pucl {content.get('written_by', '(unknown)')}")
+        raise bad_argument(LOAD, str(path), f"of format {OLDEST} or higher", by)
     if content.pop("sha256", None) != _sha256(_canonical(content)):
         raise bad_argument(LOAD, str(path), "as it was written (by its SHA-256)", Described("a changed file"))
     missing = [key for key in ("schema", "head", "about", "files") if not isinstance(content.get(key), dict)]
     if missing:
         raise bad_argument(LOAD, str(path), "complete", Described(f"no usable {', '.join(missing)}"))
+    if not {*PARTS} <= {*content["files"]} <= {*PARTS, EVIDENCE}:
+        raise bad_argument(LOAD, str(path), f"about {', '.join(PARTS)}", Described(", ".join(content["files"])))
     return dict(content)
 
 
 def _signed(content: Mapping[str, Any]) -> bytes:
     try:
-        plain = json.loads(_canonical(content))  # as it will be read: tuples are lists then
+        plain = json.loads(json.dumps(content, allow_nan=False))  # as it will be read: tuples are lists then
     except (TypeError, ValueError) as error:
         raise bad_argument(SAVE, "model.about", "what JSON can hold", Described(str(error))) from None
     signed = {**plain, "sha256": _sha256(_canonical(plain))}
-    return f"{json.dumps(signed, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+    return f"{json.dumps(signed, indent=1, ensure_ascii=False)}\n".encode(errors="surrogatepass")
 
 
 def _canonical(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    """In the order it has: that of columns means something."""
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def _sha256(data: bytes) -> str:
@@ -149,9 +184,20 @@ def _checked(path: Path, expected: str) -> bytes:
 
 
 def _no_pickles(folder: Path) -> None:
+    """No file beside those of the model is a pickle; its own ones are compared with their checksums."""
     for path in sorted(folder.iterdir()):
-        if path.is_file() and (path.suffix.lower() in PICKLES or path.open("rb").read(1) == PICKLE_START):
+        if path.is_file() and path.name not in (*PARTS, EVIDENCE) and _is_pickle(path):
             raise bad_argument(LOAD, str(folder), "a folder without pickles", Described(path.name))
+
+
+def _is_pickle(path: Path) -> bool:
+    if path.suffix.lower() in PICKLES:
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == PICKLE_START
+    except OSError:
+        return False  # nobody will read it
 
 
 def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
@@ -164,11 +210,13 @@ def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
 
 def _head_parts(head: Calibrated) -> tuple[dict[str, Any], dict[str, Tensor]]:
     inner = head.head
-    if not isinstance(inner, LinearHead | MLPHead):
-        raise bad_argument(SAVE, "head", "linear or mlp", Described(type(inner).__name__))
-    kind = "linear" if isinstance(inner, LinearHead) else "mlp"
+    kind = next((name for name, made in HEADS if isinstance(inner, made)), None)
+    if kind is None:
+        allowed = " or ".join(name for name, _ in HEADS)
+        raise bad_argument(SAVE, "head", allowed, Described(type(inner).__name__))
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in inner.state_dict().items()}
-    return {"kind": kind, "shift": head.shift, "temperature": head.temperature}, tensors
+    width = {"width": inner.width} if isinstance(inner, KernelHead) else {}
+    return {"kind": kind, "shift": head.shift, "temperature": head.temperature, **width}, tensors
 
 
 def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
@@ -176,6 +224,8 @@ def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
         inner: nn.Module
         if about["kind"] == "linear":
             inner = LinearHead(tensors["weight"], tensors["bias"])
+        elif about["kind"] == "kernel":
+            inner = KernelHead(tensors["centres"], tensors["weight"], tensors["bias"], width=about["width"])
         else:
             hidden, dim = tensors["inner.0.weight"].shape
             inner = MLPHead(dim, hidden, seed=0).requires_grad_(False)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -20,6 +21,8 @@ from pucl.errors import Described, InputError, bad_argument
 
 OWNER = "pucl"
 MANY = 128  # columns from which a matrix of numbers is taken for embeddings
+ARRAYS = (".npy", ".npz")
+FAR = 1.0  # how far outside [0, 1] pixels may lie before they are taken to be on another scale
 EVEN = 1e-3  # relative spread of the lengths of rows below which they are taken for normalised embeddings
 
 
@@ -53,10 +56,9 @@ class Schema:
             return torch.from_numpy(self.transform.apply(rows))
         found = as_rows(rows, owner=owner)
         if tuple(found.shape[1:]) != self.shape:
-            allowed = f"rows of shape {self.shape}, as in training"
-            raise bad_argument(owner, "X", allowed, Described(f"shape {tuple(found.shape[1:])}"))
-        if self.kind == "image" and found.dtype != torch.uint8 and (self.low, self.span) != (0.0, 1.0):
-            return (found - self.low) / self.span
+            raise self._misfit(owner, f"shape {tuple(found.shape[1:])}")
+        if self.kind == "image" and found.dtype != torch.uint8:
+            return self._scaled(found, owner)
         return found
 
     def rows(self, source: Any, *, owner: str = OWNER) -> Tensor:
@@ -72,29 +74,56 @@ class Schema:
             resize: resize images to the size of training.
             **options: the other arguments of `open_rows`, such as ``id_column``.
         """
+        path = Path(source) if isinstance(source, str | Path) else None
+        files = isinstance(source, OwnData) or (path is not None and path.is_dir())
+        size = self.shape[1:] if self.kind == "image" and files and (resize or self.resize) else None
         if isinstance(source, OwnData):
-            return source.rows
-        if self.kind == "image" and (resize or self.resize):
-            options["size"] = self.shape[1:]
-        named: dict[str, Any] = {"columns": self.needed} if self._needs_columns(source) else {}
-        text = self.transform.categorical if self.transform is not None and isinstance(source, str) else ()
-        found = open_rows(source, kind=self.kind, categorical=text, **named, **options)
-        if isinstance(found, ImageRows):  # grey or in colour as in training, whatever this folder holds
-            found = replace(found, mode="L" if self.shape[0] == 1 else "RGB")
+            return self._as_trained(source.rows, size, owner)
+        named_file = path is not None and path.suffix.lower() not in ARRAYS
+        if path is not None and named_file and path.exists() and path.is_dir() != (self.kind == "image"):
+            raise self._misfit(owner, f"the {'folder' if path.is_dir() else 'file'} {path.name}")
+        by_name = bool(self.columns) and (named_file or is_frame(source))
+        named: dict[str, Any] = {"columns": self.needed} if by_name else {}
+        text = self.transform.categorical if self.transform is not None and named_file else ()
+        found = open_rows(source, kind=self.kind, categorical=text, size=size, **named, **options)
         if self.kind == "table" and not named and tuple(found.schema) != tuple(self.columns):
-            allowed = f"{len(self.columns)} columns, as in training"
-            raise bad_argument(owner, "X", allowed, Described(f"{len(found.schema)} features"))
-        return found
+            raise self._misfit(owner, f"an array of {len(found.schema)} features")
+        return self._as_trained(found, size, owner)
 
     @property
     def needed(self) -> tuple[str, ...]:
         """The columns a table must have."""
         return self.transform.columns if self.transform is not None else tuple(self.columns)
 
-    def _needs_columns(self, source: Any) -> bool:
-        if not self.columns:
-            return False
-        return is_frame(source) or (isinstance(source, str) and not source.endswith((".npy", ".npz")))
+    def _as_trained(self, rows: Rows, size: tuple[int, ...] | None, owner: str) -> Rows:
+        """Images grey or in colour, and of the size, as in training, whatever the folder holds."""
+        if rows.kind != self.kind:
+            raise self._misfit(owner, f"rows of kind {rows.kind!r}")
+        if not isinstance(rows, ImageRows):
+            return rows
+        height, width = size or rows.size
+        return replace(rows, mode="L" if self.shape[0] == 1 else "RGB", size=(height, width))
+
+    def _scaled(self, images: Tensor, owner: str) -> Tensor:
+        """Images of floats within [0, 1]; those of another scale than training's are refused."""
+        images = (images - self.low) / self.span if (self.low, self.span) != (0.0, 1.0) else images
+        if len(images) and (float(images.min()) < -FAR or float(images.max()) > 1 + FAR):
+            low, high = (float(value) * self.span + self.low for value in (images.min(), images.max()))
+            raise self._misfit(owner, f"values from {low:.4g} to {high:.4g}")
+        return images
+
+    def _misfit(self, owner: str, got: str) -> InputError:
+        """What the model takes, and what came instead."""
+        shape = "×".join(map(str, self.shape[1:]))
+        channels = {1: "grey", 3: "colour"}.get(self.shape[0], f"{self.shape[0]}-channel")
+        names = ", ".join(self.columns)
+        allowed = {
+            "image": f"{channels} images of {shape} within [{self.low:g}, {self.low + self.span:g}] or of uint8, "
+            "as in training (--resize resizes files)",
+            "table": f"a table with {len(self.columns)} columns, as in training ({names[:80]})",
+            "vector": f"vectors of {self.shape[0]} numbers, as in training",
+        }
+        return bad_argument(owner, "X", allowed[self.kind], Described(got))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it; `from_dict` gives back an equal schema."""

@@ -1,6 +1,7 @@
 """Scoring: rows of any size through a model into a file, in memory that does not grow with them."""
 
 import csv
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,13 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 from pucl.data.own.batch import need
-from pucl.errors import RunError, bad_argument, check_count, check_share
+from pucl.data.own.rules import ColumnWarning
+from pucl.errors import InputError, RunError, check_count, check_share
 from pucl.models.model import Model
+from pucl.models.places import check_file
 
 OWNER = "pucl.score"
 SUFFIXES = (".parquet", ".csv")
 COLUMNS = ("id", "probability", "label", "reliability")
 Write = Callable[["Scores"], None]
+Odd = dict[tuple[str, bool], ColumnWarning]  # by column, and whether it is about new categories
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,13 @@ class Scored:
 
 
 def scores(
-    model: Model, source: Any, *, batch_size: int = 8192, threshold: float = 0.5, **options: Any
+    model: Model,
+    source: Any,
+    *,
+    batch_size: int = 8192,
+    threshold: float = 0.5,
+    strict: bool = False,
+    **options: Any,
 ) -> Iterator[Scores]:
     """The scores of all rows of an array, a frame, a file or a folder, batch by batch.
 
@@ -57,14 +67,36 @@ def scores(
         source: what `pucl.read` takes.
         batch_size: rows held at a time.
         threshold: of the probability, for the label.
+        strict: refuse categories and missing values that training did not have; else one warning a column in the end.
         **options: how to read the source, such as ``id_column``.
     """
     check_count(OWNER, "batch_size", batch_size)
     check_share(OWNER, "threshold", threshold)
-    for batch in model.schema.open(source, **options).batches(batch_size):
-        logits = model.logits(model.schema.encode(batch))
-        probability = torch.sigmoid(logits.double()).numpy()
+    odd: Odd = {}
+    for batch in model.schema.open(source, owner=OWNER, **options).batches(batch_size):
+        with _gathered(odd, strict):
+            rows = model.schema.encode(batch, owner=OWNER)
+        probability = torch.sigmoid(model.logits(rows).double()).numpy()
         yield Scores(batch.ids, probability, probability > threshold, np.abs(2 * probability - 1))
+    for warning in odd.values():
+        warnings.warn(warning, stacklevel=2)
+
+
+@contextmanager
+def _gathered(odd: Odd, strict: bool) -> Iterator[None]:
+    """Warnings about columns join those of earlier batches; where people are strict, the first is an error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        found = one.message
+        if not isinstance(found, ColumnWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif strict:
+            raise InputError(f"{OWNER}: {found}")
+        else:
+            key = (found.name, bool(found.new))
+            odd[key] = odd[key] + found if key in odd else found
 
 
 def score_to_file(
@@ -85,8 +117,7 @@ def score_to_file(
         **how: the other arguments of `scores`.
     """
     out = Path(out)
-    if out.suffix.lower() not in SUFFIXES:
-        raise bad_argument(OWNER, "out", f"a file that ends in {' or '.join(SUFFIXES)}", str(out))
+    check_file(OWNER, "out", out, SUFFIXES)
     rows = positive = 0
     with _whole(out) as part, (_parquet if out.suffix.lower() == ".parquet" else _csv)(part) as write:
         for found in scores(model, source, **how):
@@ -99,7 +130,7 @@ def score_to_file(
 @contextmanager
 def _whole(out: Path) -> Iterator[Path]:
     """A file beside `out` that takes its place if all went well, and is gone if not."""
-    part = out.with_name(f"{out.name}.part")
+    part, made = out.with_name(f"{out.name}.part"), not out.parent.exists()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield part
@@ -109,6 +140,8 @@ def _whole(out: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+            if made:
+                out.parent.rmdir()  # which it only is while it is empty
 
 
 @contextmanager

@@ -11,13 +11,19 @@ SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
 
 def nystroem(rows: Tensor, *, width: float, landmarks: int, seed: int) -> Features:
     """φ for rows of length 1: inner products of features are the kernel's values, as well as the landmarks allow."""
-    chosen = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:landmarks].to(rows.device)
-    centres = rows[chosen]
+    centres = landmarks_of(rows, landmarks, seed)
+    root = root_of(centres, width)
+    return lambda x: torch.exp((x @ centres.T - 1) / width) @ root
 
-    def kernel(x: Tensor) -> Tensor:
-        return torch.exp((x @ centres.T - 1) / width)
 
-    values, vectors = torch.linalg.eigh(kernel(centres).to(torch.float64))
+def landmarks_of(rows: Tensor, landmarks: int, seed: int) -> Tensor:
+    """Some of the rows, drawn at random; all of them when there are no more."""
+    return rows[torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:landmarks].to(rows.device)]
+
+
+def root_of(centres: Tensor, width: float) -> Tensor:
+    """V Λ^(−1/2), which makes kernel values at the landmarks (n, m) features (n, r)."""
+    values, vectors = torch.linalg.eigh(torch.exp((centres @ centres.T - 1) / width).to(torch.float64))
     kept = values > SMALLEST * values[-1]
-    root = (vectors[:, kept] / values[kept].sqrt()).to(rows.dtype)
-    return lambda x: kernel(x) @ root
+    root: Tensor = vectors[:, kept] / values[kept].sqrt()
+    return root.to(centres.dtype)

@@ -78,6 +78,15 @@ def play(
     return Found(score, share)
 
 
+def averaged(draw: Callable[[int], Found], labelled: Tensor, seed: int, repeats: int) -> Found:
+    """Scores, each measured from its own cut, and π̂, averaged over `repeats` draws of seeds from `seed` on."""
+    found = [draw(number) for number in range(seed, seed + repeats)]
+    if repeats == 1:
+        return found[0]
+    score = torch.stack([one.score - cut(one.score[~labelled], one.prior) for one in found]).mean(0)
+    return Found(score, sum(one.prior for one in found) / repeats)
+
+
 def _play(
     f: Tensor, labelled: Tensor, fold: Tensor, prior: float | None, rounds: int, l2: float
 ) -> tuple[list[nn.Linear], float]:

@@ -3,7 +3,8 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from pucl.priors.rounds import MOST, ROUNDS, play
+from pucl.errors import check_count
+from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
@@ -19,6 +20,7 @@ def cvir(
     folds: int = 5,
     spread: float = 50.0,
     most: int = MOST,
+    repeats: int = 1,
 ) -> PseudoLabels:
     """Conditional value ignoring risk with a linear score; needs no prior and no single-cluster classes.
 
@@ -37,10 +39,16 @@ def cvir(
         folds: how many folds the scores are made with; fewer when P or U is smaller.
         spread: variance of the logits before any row is seen; a smaller one is a stronger ridge.
         most: how many labelled and how many unlabelled rows the regressions are fitted to; all are scored.
+        repeats: draws of the folds whose scores and π̂ are averaged; steadier where labels are few.
     """
+    check_count("cvir", "repeats", repeats)
     rows = F.normalize(z, dim=1)
-    found = play(
-        "cvir", rows, labelled, lambda x: x,
-        prior=prior, seed=seed, rounds=rounds, folds=folds, spread=spread, most=most,
-    )  # fmt: skip
+
+    def draw(number: int) -> Found:
+        return play(
+            "cvir", rows, labelled, lambda x: x,
+            prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, most=most,
+        )  # fmt: skip
+
+    found = averaged(draw, labelled, seed, repeats)
     return PseudoLabels.from_scores(found.score, labelled, prior=found.prior)

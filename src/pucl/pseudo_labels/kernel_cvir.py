@@ -5,7 +5,7 @@ from torch import Tensor
 
 from pucl.errors import check_count, check_positive
 from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
-from pucl.priors.rounds import MOST, ROUNDS, play
+from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
@@ -25,6 +25,7 @@ def kernel_cvir(
     width: float = WIDTH,
     landmarks: int = LANDMARKS,
     most: int = MOST,
+    repeats: int = 1,
 ) -> PseudoLabels:
     """`cvir` with a Gaussian kernel on the sphere in place of the plain embedding, through landmarks.
 
@@ -43,12 +44,18 @@ def kernel_cvir(
         width: h; a larger one is nearer to `cvir`.
         landmarks: how many; all rows when there are fewer.
         most: how many labelled and how many unlabelled rows the regressions are fitted to; all are scored.
+        repeats: draws of folds and landmarks whose scores and π̂ are averaged; steadier where labels are few.
     """
     check_positive(OWNER, "width", width)
     check_count(OWNER, "landmarks", landmarks)
+    check_count(OWNER, "repeats", repeats)
     rows = F.normalize(z, dim=1)
-    found = play(
-        OWNER, rows, labelled, nystroem(rows, width=width, landmarks=landmarks, seed=seed),
-        prior=prior, seed=seed, rounds=rounds, folds=folds, spread=spread, most=most,
-    )  # fmt: skip
+
+    def draw(number: int) -> Found:
+        return play(
+            OWNER, rows, labelled, nystroem(rows, width=width, landmarks=landmarks, seed=number),
+            prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, most=most,
+        )  # fmt: skip
+
+    found = averaged(draw, labelled, seed, repeats)
     return PseudoLabels.from_scores(found.score, labelled, prior=found.prior)

@@ -109,7 +109,9 @@ def _decode(path: Path, name: str) -> Any:
             upright = need("PIL.ImageOps", "a folder of images").exif_transpose(image)
     except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
         reason = " ".join(str(error).replace(str(path), name).split())[:120]
-        raise InputError(f"{OWNER}: image {name} cannot be read ({reason}); skip_unreadable=True skips it") from None
+        raise InputError(
+            f"{OWNER}: image {name} cannot be read ({reason}); skip_unreadable=True (--skip-unreadable) skips it"
+        ) from None
     if upright.mode not in (*GREY, *COLOUR):
         raise bad_argument(OWNER, f"image {name}", "of 8 bits per channel", Described(f"mode {upright.mode}"))
     return upright

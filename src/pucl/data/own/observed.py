@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pucl.data.own.arrays import as_array, mapped
 from pucl.data.own.batch import OWNER
+from pucl.data.own.columns import as_text
 from pucl.errors import Described, bad_argument
 from pucl.labels import check_labels
 
@@ -41,7 +42,8 @@ def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: s
     shown = Described(f"the values {found[:4] if len(found) < 5 else [*found[:4], '…']}")
     if len(found) > 2 or (len(found) == 2 and positive_value is None):
         raise bad_argument(owner, "s", "bool, {0, 1}, {-1, 1}, or two values with positive_value=", shown)
-    positive = [value for value in found if str(value) == str(positive_value) or value == positive_value]
+    asked, texts = str(positive_value), as_text(np.array(found, dtype=object))  # 1.0 may be asked for as "1"
+    positive = [v for v, text in zip(found, texts, strict=True) if v == positive_value or asked in (str(v), text)]
     if not positive:
         raise bad_argument(owner, "positive_value", f"one of {found}", positive_value)
     return check_labels(labels == positive[0], n_rows=n_rows, owner=owner)

@@ -49,6 +49,8 @@ def open_rows(
         if kind not in (None, "image"):
             raise bad_argument(OWNER, "kind", "'image' for a folder", kind)
         return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
+    if size is not None:
+        raise bad_argument(OWNER, "size", "left out for data that are no folder of images", size)
     if path is not None and path.suffix.lower() in (".npy", ".npz"):
         return _file_of_arrays(path, kind, key, (*aside, *([id_column] if id_column else [])))
     if path is not None:

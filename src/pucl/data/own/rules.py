@@ -14,7 +14,29 @@ from pucl.data.own.columns import as_text
 from pucl.errors import Described, bad_argument
 
 Unknown = Literal["zeros", "error"]
+ZEROS = "all its features are 0"
+MANY = 1000  # new categories of a column from which they are counted no further
 WORDS = 5  # a value of a category has fewer words than this on average; anything longer is free text
+
+
+class ColumnWarning(UserWarning):
+    """Values that training did not have: missing ones, or `new` categories. Several of one column join into one."""
+
+    def __init__(self, name: str, rows: int, what: str, new: frozenset[str] = frozenset()) -> None:
+        super().__init__(name, rows, what, new)
+        self.name, self.rows, self.what, self.new = name, rows, what, new
+
+    def __str__(self) -> str:
+        if not self.new:
+            return f"column {self.name!r} has missing values in {self.rows} rows but had none in training; {self.what}"
+        seen = sorted(self.new)
+        more = "many" if len(seen) >= MANY else str(len(seen) - 3)
+        named = ", ".join(map(repr, seen[:3])) + (f" and {more} more" if len(seen) > 3 else "")
+        return f"column {self.name!r}: {named} did not occur in training; {self.what} in {self.rows} rows"
+
+    def __add__(self, other: "ColumnWarning") -> "ColumnWarning":
+        new = self.new if len(self.new) >= MANY else self.new | other.new
+        return ColumnWarning(self.name, self.rows + other.rows, self.what, new)
 
 
 @dataclass(frozen=True)
@@ -45,7 +67,8 @@ class NumberRule:
             raise bad_argument(OWNER, f"column {self.name!r}", "true or false, as in training", got)
         missing = np.isnan(values)
         if missing.any() and not self.indicator:
-            _warn_missing(self.name, missing, f"the median {self.fill:g} is taken")
+            what = f"the median {self.fill:g} is taken"
+            warnings.warn(ColumnWarning(self.name, int(missing.sum()), what), stacklevel=3)
         scaled = (np.where(missing, self.fill, values) - self.centre) / self.scale
         return np.stack([scaled, missing], axis=1) if self.indicator else scaled[:, None]
 
@@ -83,7 +106,7 @@ class CategoryRule:
         if self.indicator:
             at[missing] = len(self.features) - 1
         elif missing.any():
-            _warn_missing(self.name, missing, "all its features are 0")
+            warnings.warn(ColumnWarning(self.name, int(missing.sum()), ZEROS), stacklevel=3)
         out = np.zeros((len(table), len(self.features)))
         out[np.flatnonzero(at >= 0), at[at >= 0]] = 1
         return out
@@ -92,10 +115,7 @@ class CategoryRule:
         if self.unknown == "error":
             got = Described(f"{new[0]!r} at row {row}")
             raise bad_argument(OWNER, f"column {self.name!r}", f"one of {list(self.values)[:5]}", got)
-        seen = sorted(set(new))
-        named = ", ".join(map(repr, seen[:3])) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
-        text = f"column {self.name!r}: {named} did not occur in training; all its features are 0 in {len(new)} rows"
-        warnings.warn(text, stacklevel=4)
+        warnings.warn(ColumnWarning(self.name, len(new), ZEROS, frozenset(new)), stacklevel=4)
 
 
 def fit_number(table: Table, name: str) -> NumberRule | None:
@@ -173,9 +193,3 @@ def _wrong_type(table: Table, name: str, allowed: str) -> Exception:
     shown = {"category": "text", "number": "numbers", "bool": "booleans", "date": "dates"}
     kind = table.types[name]
     return bad_argument(OWNER, f"column {name!r}", allowed, Described(shown.get(kind, f"type {kind}")))
-
-
-def _warn_missing(name: str, missing: NDArray[np.bool_], what: str) -> None:
-    rows = int(missing.sum())
-    text = f"column {name!r} has missing values in {rows} rows but had none in training; {what}"
-    warnings.warn(text, stacklevel=4)

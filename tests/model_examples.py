@@ -1,0 +1,100 @@
+"""Small models and the data they are made from, for the tests of model folders, scoring, export and the command."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pucl import __version__
+from pucl.encoders import embedding_dim, make_encoder
+from pucl.encoders.inputs import Encoder, Standardise
+from pucl.fitting.own import fit_own
+from pucl.heads import LinearHead
+from pucl.heads.calibration import Calibrated
+from pucl.heads.kernel import KernelHead
+from pucl.heads.mlp import MLPHead
+from pucl.models.model import Model
+from pucl.models.schema import Schema
+
+N, LABELLED = 60, 20
+QUICK = {"encoder": "raw", "head": "linear", "labeller": "pupl", "prior": 0.3}
+HEADER = ["id", "age", "city", "height", "known"]
+POSITIVE = np.arange(N) < 30
+S = np.arange(N) < LABELLED
+
+
+def table_rows() -> list[list[Any]]:
+    """id, age, city, height (some missing) and known of every row; positives are older."""
+    rng = np.random.default_rng(0)
+    age, height = 40 + 10 * POSITIVE + rng.normal(size=N), 1.7 + 0.1 * rng.normal(size=N)
+    city = np.array(["Bonn", "Kiel", "Ulm"])[rng.integers(3, size=N)]
+    return [
+        [f"r{i:02d}", round(age[i], 3), city[i], "" if i % 9 == 4 else round(height[i], 3), int(S[i])] for i in range(N)
+    ]
+
+
+def write_table(path: Path, rows: list[list[Any]] | None = None, header: list[str] = HEADER) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *(table_rows() if rows is None else rows)])
+    return path
+
+
+def changed(column: str, value: Any, *rows: int) -> list[list[Any]]:
+    """The table with another value in one column, in some rows or in all of them."""
+    found, at = table_rows(), HEADER.index(column)
+    for i in rows or range(N):
+        found[i][at] = value
+    return found
+
+
+def vectors(width: int = 4) -> np.ndarray[Any, np.dtype[np.float32]]:
+    rng = np.random.default_rng(1)
+    found: np.ndarray[Any, np.dtype[np.float32]] = (rng.normal(size=(N, width)) + 2 * POSITIVE[:, None]).astype("f4")
+    return found
+
+
+def write_images(folder: Path, *, colour: bool = False, side: int = 8, n: int = 24) -> Path:
+    """A folder with positive/ and unlabelled/, bright and dark images."""
+    import pytest
+
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(2)
+    shape = (side, side, 3) if colour else (side, side)
+    for i in range(n):
+        place = folder / ("positive" if i < n // 3 else "unlabelled")
+        place.mkdir(parents=True, exist_ok=True)
+        low = 128 if i < n // 2 else 0
+        image.fromarray(rng.integers(low, low + 128, size=shape).astype(np.uint8)).save(place / f"{i:02d}.png")
+    return folder
+
+
+def fitted(source: Path | str, reading: dict[str, Any] | None = None, **recipe: Any) -> Model:
+    return fit_own(source, reading or {}, {**QUICK, **recipe}, most=1000)
+
+
+def table_model(tmp_path: Path, **recipe: Any) -> Model:
+    return fitted(write_table(tmp_path / "people.csv"), {"label": "known", "id_column": "id"}, **recipe)
+
+
+def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
+    """A model nobody trained: random weights, means and spreads that are not those of a fresh network."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        rows = torch.rand(16, *schema.shape) * 2 - 0.5
+        network = Encoder(Standardise.of(rows), make_encoder(encoder, schema.shape))
+        for module in network.modules():
+            if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+                module.running_mean = 0.1 * torch.randn(module.num_features)
+                module.running_var = 1 + torch.rand(module.num_features)
+        dim = embedding_dim(network, schema.shape)
+        heads: dict[str, nn.Module] = {
+            "linear": LinearHead(torch.randn(dim), torch.tensor(0.1)),
+            "kernel": KernelHead(torch.randn(5, dim), torch.randn(5), torch.tensor(0.1), width=0.5),
+            "mlp": MLPHead(dim, 8, seed=0),
+        }
+        about = {"version": __version__, "prior": {"value": 0.3}}
+        inner = heads[head].eval().requires_grad_(False)
+        return Model(schema, network.eval(), encoder, Calibrated(inner, shift=0.2, temperature=2.0), about)
