@@ -80,15 +80,16 @@ def table_model(tmp_path: Path, **recipe: Any) -> Model:
 
 
 def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
-    """A model nobody trained: random weights, means and spreads that are not those of a fresh network."""
+    """A model nobody trained: random weights, with the means and spreads of some rows in its batch norms."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         rows = torch.rand(16, *schema.shape) * 2 - 0.5
         network = Encoder(Standardise.of(rows), make_encoder(encoder, schema.shape))
         for module in network.modules():
             if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
-                module.running_mean = 0.1 * torch.randn(module.num_features)
-                module.running_var = 1 + torch.rand(module.num_features)
+                module.momentum = 1.0
+        with torch.no_grad():
+            network.train()(rows)
         dim = embedding_dim(network, schema.shape)
         heads: dict[str, nn.Module] = {
             "linear": LinearHead(torch.randn(dim), torch.tensor(0.1)),
@@ -97,4 +98,4 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
         }
         about = {"version": __version__, "prior": {"value": 0.3}}
         inner = heads[head].eval().requires_grad_(False)
-        return Model(schema, network.eval(), encoder, Calibrated(inner, shift=0.2, temperature=2.0), about)
+        return Model(schema, network.eval().requires_grad_(False), encoder, Calibrated(inner, shift=0.2, temperature=2.0), about)

@@ -58,7 +58,8 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
     epochs, batch_size, learning_rate : None or number
         Of the encoder's training; by the data when not given.
     fine_tune : bool
-        Train encoder and head together on the pseudo-labels in the end.
+        Train encoder and head together on the pseudo-labels in the end, on labels that stay or that the network
+        renews, whichever ranks hidden positives higher; dropped where the frozen encoder is clearly better.
     device : None or str
         Where to train; a GPU if there is one.
     verbose : bool

@@ -18,9 +18,7 @@ from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import Described, bad_argument
 from pucl.fitting.candidates import FOLDS, Candidate, Judged, choose, head_of, inner, judge
 from pucl.fitting.recipe import AUTO, OWNER, RAW, WIDE, Pretraining, Recipe, plan_pretraining
-from pucl.heads import LinearHead
-from pucl.heads.calibration import Calibrated
-from pucl.heads.finetune import fine_tune
+from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
 from pucl.logistic import stratified_folds
 from pucl.models.model import Model
@@ -121,17 +119,24 @@ def fit(
     estimate, pseudo = _labels(recipe, prior, found.candidate, labelled)
     share = estimate.value
     head = head_of(found.candidate, used.z, labelled, pseudo, recipe.seed)
-    encoder = used.encoder
-    if recipe.fine_tune:
-        encoder, head = _tuned(rows, labelled, pseudo, encoder, recipe, place, share)
+    encoder, way = used.encoder, None
+    if recipe.fine_tune and used.trained is not None:
+        tell("fine-tuning", 0.92)
+        how: dict[str, Any] = {"seed": recipe.seed, "device": place}
+        way, more = choose_way(rows, labelled, fold, found, encoder, prior=prior, **how)
+        judged += more
+        if way is not None:
+            encoder, head = tune(rows, labelled, pseudo, encoder, way, **how)
+            best = len(candidates) + list(WAYS).index(way)
+            found = judged[best]
     scores = _scores(found, labelled, share)
     about = {
         "version": __version__,
         "kind": schema.kind,
         "rows": {"n": len(rows), "labelled": n_p, "unlabelled": n_u},
         "fingerprint": fingerprint(rows, labelled),
-        "choices": _choices(found.candidate, used, plan, recipe),
-        "reasons": _reasons(plan, recipe, candidates, best),
+        "choices": _choices(found.candidate, used, plan, way),
+        "reasons": _reasons(plan, recipe, [one.candidate for one in judged], best),
         "candidates": [
             {"name": one.candidate.name, "chosen": number == best, **_compared(one, labelled, share)}
             for number, one in enumerate(judged)
@@ -145,7 +150,7 @@ def fit(
         "seconds": round(time.perf_counter() - began, 2),
     }
     model = Model(schema, encoder.cpu(), used.name, head, about)
-    z = embed(model.encoder, rows) if recipe.fine_tune else used.z
+    z = used.z if way is None else embed(model.encoder, rows)
     tell("done", 1.0)
     return Fitted(model, z, pseudo, found, used.trained.history if used.trained is not None else [])
 
@@ -236,21 +241,6 @@ def _labels(
     return PriorEstimate(share, min(found.low, share), max(found.high, share), candidate.labeller), pseudo
 
 
-def _tuned(
-    rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: Encoder, recipe: Recipe, device: torch.device,
-    prior: float,
-) -> tuple[Encoder, Calibrated]:  # fmt: skip
-    """Encoder and head trained together on the pseudo-labels."""
-    tuned = fine_tune(rows, labelled, pseudo, encoder, seed=recipe.seed, device=device)
-    own = tuned.encoder.cpu()
-    layer = tuned.layer.cpu()
-    scale = layer.in_features**0.5
-    head = LinearHead(layer.weight[0].detach() * scale, layer.bias[0].detach())
-    assert isinstance(own, Encoder)  # noqa: S101 - a copy of the one given
-    z = embed(own, rows)
-    return own, Calibrated.keeping_decisions(head, z, labelled, prior=prior)
-
-
 def _scores(judged: Judged, labelled: Tensor, prior: float) -> PUScores | None:
     rows = judged.rows
     s = labelled.numpy()[rows]
@@ -274,9 +264,9 @@ def _diagnostics(z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -
     return list(diagnose(z, labelled, pseudo=pseudo, seed=seed).messages)
 
 
-def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, recipe: Recipe) -> dict[str, Any]:
+def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, way: str | None) -> dict[str, Any]:
     how = plan.to_dict() if plan is not None and used.trained is not None else {"encoder": RAW, "objective": None}
-    return {**how, "labeller": candidate.labeller, "head": candidate.head, "fine_tuned": recipe.fine_tune}
+    return {**how, "labeller": candidate.labeller, "head": candidate.head, "fine_tuned": way}
 
 
 def _reasons(plan: Pretraining | None, recipe: Recipe, candidates: list[Candidate], best: int) -> list[str]:
@@ -284,6 +274,8 @@ def _reasons(plan: Pretraining | None, recipe: Recipe, candidates: list[Candidat
     if plan is None:
         asked = recipe.encoder == RAW
         found.append(f"no pretraining: {'as asked' if asked else 'too few rows or labels for it to pay'}")
+    if recipe.fine_tune and candidates[best].encoder == RAW:
+        found.append("no fine-tuning: the rows are used as they are")
     if len(candidates) > 1:
         others = ", ".join(one.name for number, one in enumerate(candidates) if number != best)
         found.append(f"{candidates[best].name}: ranks hidden positives best, or as well as any ({others})")

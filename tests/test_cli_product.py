@@ -1,0 +1,369 @@
+"""The command from people's data to a report: every verb, its JSON, its configuration, and what people get wrong."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from pucl.cli import main
+from pucl.models.folder import load_model, read_about
+
+from model_examples import HEADER, N, S, changed, table_rows, vectors, write_images, write_table
+
+QUICK = ("--encoder", "raw", "--head", "linear", "--labeller", "pupl", "--prior", "0.3")
+READ = ("--label", "known", "--id-column", "id")
+
+
+class Run(NamedTuple):
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+Pucl = Callable[..., Run]
+
+
+@pytest.fixture
+def pucl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Pucl:
+    """The command in this process, in a folder with people.csv in it."""
+    write_table(tmp_path / "people.csv")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", "")  # the program is pucl, not a module of pytest's
+
+    def run(*words: Any) -> Run:
+        monkeypatch.setattr(sys, "argv", ["pucl", *map(str, words)])
+        capsys.readouterr()
+        with warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
+            warnings.simplefilter("default")  # as outside of tests
+            main()
+        return Run(int(ended.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def model(pucl: Pucl) -> str:
+    assert pucl("fit", "people.csv", *READ, *QUICK, "--out", "model").code == 0
+    return "model"
+
+
+def test_from_data_to_a_report(pucl: Pucl, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    fit = pucl("fit", "people.csv", *READ, *QUICK, "--out", "model")
+    assert fit.code == 0 and fit.err == "" and "60 rows of kind table, 20 known positives" in fit.out
+    predict = pucl("predict", "model", "people.csv", "--id-column", "id", "--out", "deep/scores.csv")
+    assert predict == (0, predict.out, "") and predict.out.startswith("60 rows, ")
+    assert (tmp_path / "deep" / "scores.csv").read_text(encoding="utf-8").startswith("id,probability,label,reliability")
+    shown = pucl("inspect", "model")
+    assert shown.code == 0 and "Takes: age, city, height" in shown.out and "given" in shown.out
+    report = pucl("report", "model")
+    assert report == (0, f"Report: {Path('model/report.html')}\n", "")
+    assert "<html" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
+    assert "pucl fit people.csv" in load_model("model").about["command"]
+
+
+def test_every_verb_speaks_json(pucl: Pucl) -> None:
+    fit = pucl("fit", "people.csv", *READ, *QUICK, "--out", "model", "--json")
+    assert json.loads(fit.out)["out"] == "model" and json.loads(fit.out)["rows"]["n"] == N
+    predict = json.loads(pucl("predict", "model", "people.csv", "--out", "scores.parquet", "--json").out)
+    assert (predict["rows"], predict["out"]) == (N, "scores.parquet") and 0 < predict["positive"] < N
+    inspect = json.loads(pucl("inspect", "model", "--json").out)
+    assert list(inspect["schema"]["columns"]) == ["age", "city", "height"] and inspect["format"] == 1
+    report = json.loads(pucl("report", "model", "--json").out)
+    assert report["bytes"] == Path(report["out"]).stat().st_size
+    prior = json.loads(pucl("prior", "people.csv", *READ, "--method", "elkan_noto", "--json").out)
+    assert 0 <= prior["low"] <= prior["value"] <= prior["high"] <= 1 and prior["method"] == "elkan_noto"
+    for module in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(module, reason="the extra 'export' is not installed")
+    export = pucl("export", "model", "--onnx", "model.onnx", "--json")
+    assert json.loads(export.out)["out"] == "model.onnx" and export.err == ""
+
+
+def test_a_prior_through_a_model(pucl: Pucl, model: str) -> None:
+    words = ("prior", "people.csv", *READ, "--method", "elkan_noto")
+    assert pucl(*words, "--model", model).out.endswith(", by elkan_noto\n")
+    assert pucl(*words, "--model", "nowhere").code == 2
+    assert pucl(*words, "--rows", "40", "--columns", "age").code == 0
+
+
+def test_images_and_vectors(pucl: Pucl, tmp_path: Path) -> None:
+    write_images(tmp_path / "pictures")
+    assert pucl("fit", "pictures", *QUICK, "--out", "of-pictures").code == 0
+    assert pucl("predict", "of-pictures", "pictures", "--out", "p.csv").out.startswith("24 rows")
+    np.save("v.npy", vectors())
+    np.save("s.npy", S)
+    assert pucl("fit", "v.npy", "--label", "s.npy", *QUICK, "--out", "of-vectors").code == 0
+    assert load_model("of-vectors").schema.kind == "vector"
+    crossed = pucl("predict", "of-vectors", "pictures", "--out", "q.csv")
+    assert crossed.code == 2 and "vectors of 4 numbers, as in training; got the folder pictures" in crossed.err
+
+
+def test_warnings_are_clean_lines_and_kept(pucl: Pucl) -> None:
+    rows = [[*row, 7] for row in table_rows()]
+    write_table(Path("same.csv"), rows, [*HEADER, "same"])
+    fit = pucl("fit", "same.csv", *READ, *QUICK, "--out", "model")
+    assert fit.code == 0 and fit.err == "pucl: warning: constant columns are dropped: 'same'\n"
+    about = read_about("model")["about"]
+    assert about["warnings"] == ["constant columns are dropped: 'same'"]
+    assert load_model("model").schema.needed == ("age", "city", "height")
+    assert "Warning: constant columns are dropped" in pucl("inspect", "model").out
+    write_table(Path("new.csv"), changed("city", "Rome", 3, 30))
+    predict = ("predict", "model", "new.csv", "--batch-size", "7", "--out", "s.csv")
+    said = "column 'city': 'Rome' did not occur in training"
+    assert pucl(*predict).err == f"pucl: warning: {said}; all its features are 0 in 2 rows\n"
+    assert pucl(*predict, "--strict").err == f"pucl.score: {said}\n"
+
+
+CONFIG = """
+out = "model"
+label = "known"
+id-column = "id"
+columns = ["age", "height", "city"]
+categorical = []
+encoder = "raw"
+head = "linear"
+labeller = "pupl"
+prior = 0.3
+rows = 50
+seed = 3
+temperature = 1
+fine_tune = false
+json = true
+"""
+
+
+def test_a_file_of_options_and_the_command_line_wins(pucl: Pucl) -> None:
+    Path("fit.toml").write_text(CONFIG, encoding="utf-8")
+    found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--prior", "0.4", "--seed", "4").out)
+    assert found["prior"]["value"] == 0.4 and found["seed"] == 4 and found["rows"]["n"] == 50
+    assert list(read_about("model")["schema"]["columns"]) == ["age", "height", "city"]
+    found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--columns", "age").out)
+    assert found["seed"] == 3 and load_model("model").schema.needed == ("age",)
+
+
+def test_a_file_may_hold_every_option_of_fit(pucl: Pucl) -> None:
+    for words in (("fit", "--help"), ("prior", "--help")):
+        assert pucl(*words).code == 0
+    import typer
+
+    from pucl.cli import app
+
+    group: Any = typer.main.get_command(app)
+    known = {
+        option.name: option for option in group.commands["fit"].params if option.param_type_name == "option"
+    }.keys() - {"config", "as_json", "help"}
+    Path("all.toml").write_text("".join(f"{name} = {{}}\n" for name in known), encoding="utf-8")
+    run = pucl("fit", "people.csv", "--config", "all.toml")  # all are known, and an empty table fits none of them
+    assert run.code == 2 and "unknown key" not in run.err and "must be" in run.err
+    assert len(known) > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch = 3", "pucl: unknown key of c.toml 'epoch': did you mean 'epochs'? known: "),
+        ("epochs = 'three'", "c.toml: epochs must be a whole number; got 'three'"),
+        ("epochs = true", "epochs must be a whole number; got True"),
+        ("epochs = 2.5", "epochs must be a whole number; got 2.5"),
+        ("fine_tune = 'yes'", "fine_tune must be true or false; got 'yes'"),
+        ("label = 3", "label must be text; got 3"),
+        ("encoder = ['raw']", "encoder must be text; got ['raw']"),
+        ("columns = 3", "columns must be text or a list; got 3"),
+        ("prior = 1.5", "prior must be a number strictly between 0 and 1; got 1.5"),
+        ("temperature = 'hot'", "temperature must be a number; got 'hot'"),
+        ("[fit]\nepochs = 3", "unknown key of c.toml 'fit'"),
+        ("epochs =", "c.toml cannot be read"),
+    ],
+)
+def test_mistakes_in_a_file_of_options(pucl: Pucl, text: str, message: str) -> None:
+    Path("c.toml").write_text(text, encoding="utf-8")
+    assert one_line(pucl("fit", "people.csv", *READ, "--out", "model", "--config", "c.toml"), message)
+    assert not Path("model").exists()
+
+
+def one_line(run: Run, message: str) -> bool:
+    assert run.code == 2 and run.out == "" and run.err.count("\n") == 1 and run.err.startswith("pucl")
+    assert message in run.err
+    return True
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--label", "city"), "column 'city': s must be"),
+        (("--label", "age"), "column 'age': s must be"),
+        (("--label", "knwon"), "unknown column of people.csv 'knwon': did you mean 'known'?"),
+        ((), "the labelled positives must be given"),
+        (("--positives", "strangers.txt", "--id-column", "id"), "positives must be ids of the data; got 1 unknown"),
+        (("--positives", "nowhere.txt"), "a file that exists; got 'nowhere.txt'"),
+        (("--label", "known", "--positives", "strangers.txt"), "given one at a time"),
+        ((*READ, "--prior", "1.5"), "prior must be a number strictly between 0 and 1; got 1.5"),
+        ((*READ, "--prior", "km3"), "unknown priors 'km3': did you mean 'km"),
+        ((*READ, "--encoder", "resnet19"), "unknown encoders 'resnet19': did you mean 'resnet18'?"),
+        ((*READ, "--objective", "puncee"), "unknown losses 'puncee': did you mean 'punce'?"),
+        ((*READ, "--labeller", "pulp"), "unknown pseudo-labellers 'pulp': did you mean 'pupl'?"),
+        ((*READ, "--view", "scraf"), "unknown views 'scraf': did you mean 'scarf'?"),
+        ((*READ, "--head", "forest"), "unknown head of a model 'forest'"),
+        ((*READ, "--encoder", "small_cnn"), "encoder 'small_cnn'"),
+        ((*READ, "--columns", "age,hight"), "unknown column of people.csv 'hight': did you mean 'height'?"),
+        ((*READ, "--kind", "tabel"), "kind must be one of image, table, vector; got 'tabel'"),
+        ((*READ, "--size", "32"), "size must be left out for data that are no folder of images"),
+        ((*READ, "--device", "tpu"), "device must be such as cpu, cuda or cuda:1; got 'tpu'"),
+        ((*READ, "--rows", "0"), "rows must be a whole number ≥ 1; got 0"),
+        ((*READ, "--seed", "-1"), "seed must be a whole number ≥ 0; got -1"),
+        ((*READ, "--seed", "x"), "'--seed'"),
+        ((*READ, "--out", "people.csv"), "people.csv must be a folder; got a file"),
+        ((*READ, "--out", "."), "one with people.csv in it"),
+        ((*READ, "--out", "/proc/nothing/model"), "in a place that can be written to; /proc/nothing/model: "),
+    ],
+)
+def test_mistakes_of_fit(pucl: Pucl, words: tuple[str, ...], message: str) -> None:
+    Path("strangers.txt").write_text("r01\nr99\n", encoding="utf-8")
+    assert one_line(pucl("fit", "people.csv", "--out", "model", *words), message)
+    assert sorted(os.listdir()) == ["people.csv", "strangers.txt"]
+
+
+def test_a_model_needs_a_place(pucl: Pucl) -> None:
+    assert one_line(pucl("fit", "people.csv", *READ), "--out must be given")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (changed("known", 1), "got only positives"),
+        (changed("known", 0), "got no positive"),
+        (changed("known", 2, 1), "got the values [0.0, 1.0, 2.0]"),
+        ([[*row[:4], int(i == 0)] for i, row in enumerate(table_rows())], "at least two rows of each kind"),
+        ([], "must be a table with rows; got an empty one"),
+        ([[row[0], 1, "Ulm", 2, row[4]] for row in table_rows()], "columns with at least two different values"),
+        (changed("age", "inf", 7), "column 'age' must be finite or missing; got infinity at row 7"),
+        (changed("id", "r05", 7), "id column 'id' must be distinct ids; got 'r05' more than once"),
+        (changed("city", "a text of more than five words in it"), ""),
+    ],
+)
+def test_tables_that_cannot_be(pucl: Pucl, rows: list[list[Any]], message: str) -> None:
+    write_table(Path("bad.csv"), rows)
+    run = pucl("fit", "bad.csv", *READ, *QUICK, "--out", "model")
+    assert one_line(run, message) if message else run.code == 0
+    assert Path("model").exists() is not bool(message)
+
+
+def test_arrays_folders_and_files_that_cannot_be(pucl: Pucl, tmp_path: Path) -> None:
+    x = vectors()
+    x[7, 1] = np.nan
+    np.save("nan.npy", x)
+    np.save("s.npy", S)
+    Path("empty.csv").write_text("", encoding="utf-8")
+    Path("empty").mkdir()
+    write_images(tmp_path / "mixed")
+    write_images(tmp_path / "mixed", side=6, n=3)
+    write_images(tmp_path / "broken")
+    (tmp_path / "broken" / "unlabelled" / "99.png").write_text("no image", encoding="utf-8")
+    for words, message in (
+        (("nan.npy", "--label", "s.npy"), "must be finite; got NaN or infinity at row 7"),
+        (("empty.csv", *READ), "empty.csv cannot be read: Empty CSV file"),
+        (("empty",), "empty must be a folder of images"),
+        (("nowhere.csv", *READ), "got 'nowhere.csv'"),
+        (("people.txt", *READ), "got 'people.txt'"),
+        (("mixed",), "of one size, or resized with size=; got positive/00.png of 6×6 and positive/01.png of 8×8"),
+        (("broken",), "image unlabelled/99.png cannot be read"),
+    ):
+        assert one_line(pucl("fit", *words, *QUICK, "--out", "model"), message)
+    assert pucl("fit", "mixed", "--size", "8", *QUICK, "--out", "model").code == 0
+    skipped = pucl("fit", "broken", "--skip-unreadable", *QUICK, "--out", "model")
+    assert skipped.code == 0 and skipped.err.startswith("pucl: warning: 1 of 25 images cannot be read and are skipped")
+
+
+def test_mistakes_of_the_other_verbs(pucl: Pucl, model: str) -> None:
+    write_table(Path("narrow.csv"), [row[:3] for row in table_rows()], HEADER[:3])
+    write_table(Path("text.csv"), changed("age", "old"))
+    before = sorted(os.listdir())
+    for words, message in (
+        (("predict", "nowhere", "people.csv", "--out", "s.csv"), "a model folder, with model.json in it; got 'nowhere'"),
+        (("predict", ".", "people.csv", "--out", "s.csv"), "a model folder, with model.json in it"),
+        (("predict", model, "nowhere.csv", "--out", "s.csv"), "got 'nowhere.csv'"),
+        (("predict", model, "narrow.csv", "--out", "s.csv"), "unknown column of narrow.csv 'height'"),
+        (("predict", model, "text.csv", "--out", "s.csv"), "column 'age' must be numbers, as in training; got text"),
+        (("predict", model, "people.csv", "--out", "s.json"), "a file that ends in .parquet or .csv; got 's.json'"),
+        (("predict", model, "people.csv", "--out", "/proc/no/s.csv"), "in a place that can be written to"),
+        (("predict", model, "people.csv", "--out", "s.csv", "--threshold", "1"), "threshold must be"),
+        (("predict", model, "people.csv", "--out", "s.csv", "--id-column", "ids"), "did you mean 'id'?"),
+        (("predict", model, "people.csv"), "Missing option '--out'"),
+        (("inspect", "nowhere"), "a model folder"),
+        (("report", "nowhere"), "a model folder"),
+        (("report", model, "--out", "r.pdf"), "a file that ends in .html"),
+        (("report", model, "--out", "/proc/no/r.html"), "in a place that can be written to"),
+        (("export", model, "--onnx", "m.pt"), "a file that ends in .onnx"),
+        (("prior", "people.csv", *READ, "--method", "bbee"), "unknown priors 'bbee': did you mean 'bbe'?"),
+        (("prior", "people.csv", *READ, "--rows", "0"), "rows must be a whole number ≥ 1; got 0"),
+    ):
+        assert one_line(pucl(*words), message)
+    assert sorted(os.listdir()) == before
+
+
+def test_a_damaged_model_is_one_line(pucl: Pucl, model: str) -> None:
+    path = Path(model) / "head.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert one_line(pucl("predict", model, "people.csv", "--out", "s.csv"), "another or a damaged one")
+
+
+def test_a_label_of_other_numbers(pucl: Pucl) -> None:
+    write_table(Path("twos.csv"), [[*row[:4], 2 if row[4] else 1] for row in table_rows()])
+    assert one_line(pucl("fit", "twos.csv", *READ, *QUICK, "--out", "model"), "got the values [1.0, 2.0]")
+    for value in ("2", "2.0"):
+        run = pucl("fit", "twos.csv", *READ, "--positive-value", value, *QUICK, "--out", "model", "--json")
+        assert json.loads(run.out)["rows"]["labelled"] == int(S.sum())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("pucl fit --encoder r", {"raw", "resnet18", "resnet34", "resnet50"}),
+        ("pucl fit --objective pu", {"pucl", "punce"}),
+        ("pucl fit --labeller p", {"pupl", "prototypes"}),
+        ("pucl fit --head l", {"linear"}),
+        ("pucl fit --view sc", {"scarf"}),
+        ("pucl fit --kind t", {"table"}),
+        ("pucl fit --prior km", {"km1", "km2"}),
+        ("pucl prior --method b", {"bbe"}),
+        ("pucl ins", {"inspect"}),
+    ],
+)
+def test_names_complete(pucl: Pucl, monkeypatch: pytest.MonkeyPatch, words: str, expected: set[str]) -> None:
+    monkeypatch.setenv("_PUCL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert set(pucl().out.split()) == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_can_be_told(pucl: Pucl, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setenv("_PUCL_COMPLETE", f"source_{shell}")
+    assert f"_PUCL_COMPLETE=complete_{shell}" in pucl().out
+
+
+@pytest.mark.parametrize("verb", ["fit", "predict", "prior", "inspect", "report", "export"])
+def test_every_verb_has_an_example(pucl: Pucl, verb: str) -> None:
+    run = pucl(verb, "--help")
+    assert run.code == 0 and f"Example: pucl {verb} " in run.out and "--json" in run.out
+
+
+def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(pucl: Pucl, model: str) -> None:
+    words = [sys.executable, "-m", "pucl", "predict", model, "people.csv", "--out", "s.csv"]
+    ours, theirs = pty.openpty()
+    run = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, text=True, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert run.stdout.startswith("60 rows") and "60 rows" in shown
+    assert pucl(*words[3:]).err == ""
