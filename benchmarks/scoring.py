@@ -65,11 +65,11 @@ def main() -> None:
         fit(folder) if step == "fit" else score(folder, step)
         return
     n_rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder) / "large.parquet", n_rows)
-        write(Path(folder) / "small.parquet", n_rows // 10)
+    with tempfile.TemporaryDirectory() as place:
+        write(Path(place) / "large.parquet", n_rows)
+        write(Path(place) / "small.parquet", n_rows // 10)
         for step in ("fit", "small", "large"):
-            subprocess.run([sys.executable, __file__, folder, step], check=True)
+            subprocess.run([sys.executable, __file__, place, step], check=True)
 
 
 if __name__ == "__main__":

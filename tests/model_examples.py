@@ -98,4 +98,5 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
         }
         about = {"version": __version__, "prior": {"value": 0.3}}
         inner = heads[head].eval().requires_grad_(False)
-        return Model(schema, network.eval().requires_grad_(False), encoder, Calibrated(inner, shift=0.2, temperature=2.0), about)
+        calibrated = Calibrated(inner, shift=0.2, temperature=2.0)
+        return Model(schema, network.eval().requires_grad_(False), encoder, calibrated, about)

@@ -26,7 +26,7 @@ from conftest import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-FENCE = re.compile(r"(?:^<!-- (run)(?:: ([\w ]+))? -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"(?:^<!-- (run)(?:: ([\w ]+))? -->\n)?^```(?:\{\.)?(\w*)\}?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
@@ -97,7 +97,7 @@ def test_code_of_tutorials_is_run_or_included() -> None:
             assert block.language != "python" or block.run or block.included, f"{page.name}, line {block.line}"
 
 
-@pytest.mark.parametrize("page", filter(runnable, PAGES), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=lambda page: page.stem)
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")

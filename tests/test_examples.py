@@ -19,7 +19,7 @@ every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.
 
 def heads(text: str) -> list[str]:
     """The first words of every line, up to a colon or a number; indented lines are reasons and may change."""
-    return [re.split(r"[:\d]", line)[0] for line in text.splitlines() if line and not line.startswith(" ")]
+    return [re.split(r"[:\d]", line)[0].rstrip() for line in text.splitlines() if line and not line.startswith(" ")]
 
 
 def truths(text: str) -> list[float]:

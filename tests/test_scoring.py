@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from model_examples import HEADER, N, changed, fitted, table_model, table_rows, vectors, write_images, write_table
 from pucl.data.own import read
+from pucl.data.own.rules import ColumnWarning
 from pucl.errors import InputError
 from pucl.models.folder import load_model, save_model
 from pucl.models.model import Model
 from pucl.models.scoring import COLUMNS, score_to_file, scores
-
-from model_examples import HEADER, N, changed, fitted, table_model, table_rows, vectors, write_images, write_table
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,8 @@ def read_csv(path: Path) -> list[list[str]]:
 
 def test_scores_in_a_file(people: Model, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
-    source, told = write_table(tmp_path / "t.csv"), []
+    source = write_table(tmp_path / "t.csv")
+    told: list[int] = []
     how: dict[str, Any] = {"id_column": "id", "threshold": 0.4, "batch_size": 25}
     found = score_to_file(people, source, tmp_path / "s.csv", tell=told.append, **how)
     score_to_file(people, source, tmp_path / "s.parquet", **how)
@@ -111,7 +112,7 @@ def test_new_categories_are_told_once_a_column(people: Model, tmp_path: Path) ->
     rows[50][HEADER.index("city")] = "Oslo"
     rows[51][HEADER.index("age")] = ""
     source = write_table(tmp_path / "new.csv", rows)
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(ColumnWarning) as caught:
         found = probabilities(people, source, batch_size=9)
     texts = [str(one.message) for one in caught]
     assert texts == [

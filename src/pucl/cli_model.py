@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pucl.cli_options import AsJson, Data, IdColumn, ModelFolder, SkipUnreadable
+from pucl.cli_options import AsJson, Data, IdColumn, Key, ModelFolder, SkipUnreadable
 
 KEYS = ("format", "written_by", "schema")
 
@@ -16,6 +16,7 @@ def predict(
     data: Data,
     out: Annotated[Path, typer.Option(help="File for the scores: .parquet or .csv.")],
     id_column: IdColumn = None,
+    key: Key = None,
     threshold: Annotated[float, typer.Option(help="Probability above which a row is called positive.")] = 0.5,
     batch_size: Annotated[int, typer.Option(help="Rows held in memory at a time.")] = 8192,
     resize: Annotated[bool, typer.Option("--resize", help="Resize images to the size of training.")] = False,
@@ -37,7 +38,7 @@ def predict(
     with progress_bar() as report:
         found = score_to_file(
             loaded, data, out, tell=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
-            batch_size=batch_size, id_column=id_column, resize=resize, strict=strict,
+            batch_size=batch_size, id_column=id_column, key=key, resize=resize, strict=strict,
             skip_unreadable=bool(skip_unreadable),
         )  # fmt: skip
     if as_json:

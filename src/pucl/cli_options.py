@@ -47,6 +47,7 @@ Kind = Annotated[
 Columns = Annotated[str | None, typer.Option(help="Feature columns, separated by commas; all others by default.")]
 Categorical = Annotated[str | None, typer.Option(help="Columns of numbers that mean categories, separated by commas.")]
 Size = Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")]
+Key = Annotated[str | None, typer.Option(help="Array of a .npz file that holds the rows; the only one by default.")]
 SkipUnreadable = Annotated[
     bool | None, typer.Option("--skip-unreadable", help="Leave out images that cannot be read, with a warning.")
 ]
@@ -55,7 +56,8 @@ Seed = Annotated[int | None, typer.Option(help="The same seed gives the same res
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with any of these options; the command line wins.")]
 READING = (
-    "positives", "label", "positive_value", "id_column", "kind", "columns", "categorical", "size", "skip_unreadable",
+    "positives", "label", "positive_value", "id_column", "kind", "columns", "categorical", "key", "size",
+    "skip_unreadable",
 )  # fmt: skip
 LISTS = ("positives", "columns", "categorical")  # which a file may give as lists
 NUMBERS = ("prior", "positive_value")  # which are texts on the command line and may be numbers in a file

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pucl.data.own.batch import need
 from pucl.data.own.rules import ColumnWarning
-from pucl.errors import InputError, RunError, check_count, check_share
+from pucl.errors import InputError, RunError, bad_argument, check_count, check_share
 from pucl.models.model import Model
 from pucl.models.places import check_file
 
@@ -118,6 +118,8 @@ def score_to_file(
     """
     out = Path(out)
     check_file(OWNER, "out", out, SUFFIXES)
+    if isinstance(source, str | Path) and out.exists() and Path(source).exists() and out.samefile(source):
+        raise bad_argument(OWNER, "out", "another file than the rows", str(out))
     rows = positive = 0
     with _whole(out) as part, (_parquet if out.suffix.lower() == ".parquet" else _csv)(part) as write:
         for found in scores(model, source, **how):

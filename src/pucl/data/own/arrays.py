@@ -28,6 +28,7 @@ class ArrayRows:
     open: Callable[[], NDArray[Any]]
     kind: Kind
     shape: tuple[int, ...]
+    ids: NDArray[Any] | None = None  # row numbers when there are none
 
     @property
     def schema(self) -> Mapping[str, str]:
@@ -41,7 +42,8 @@ class ArrayRows:
         """All rows in order, at most `size` at a time."""
         for start in range(0, len(self), size):
             block = np.array(self.open()[start : start + size])
-            yield Batch(self._rows(block, start), np.arange(start, start + len(block)))
+            ids = np.arange(start, start + len(block)) if self.ids is None else self.ids[start : start + len(block)]
+            yield Batch(self._rows(block, start), ids)
 
     def take(self, index: NDArray[np.intp]) -> "ArrayRows":
         """The rows of the given ascending numbers, in memory."""
@@ -49,7 +51,8 @@ class ArrayRows:
         for start in range(0, len(self), PASS):
             low, high = np.searchsorted(index, (start, start + PASS))
             rows[low:high] = self.open()[index[low:high]]
-        return replace(self, open=lambda: rows, shape=rows.shape)
+        ids = None if self.ids is None else self.ids[index]
+        return replace(self, open=lambda: rows, shape=rows.shape, ids=ids)
 
     def _rows(self, block: NDArray[Any], start: int) -> Any:
         if self.kind == "table":

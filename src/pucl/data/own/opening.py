@@ -1,10 +1,12 @@
 """From whatever people have to rows that are read batch by batch."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pucl.data import Kind
 from pucl.data.own import arrays, images, scan, tables
@@ -52,7 +54,7 @@ def open_rows(
     if size is not None:
         raise bad_argument(OWNER, "size", "left out for data that are no folder of images", size)
     if path is not None and path.suffix.lower() in (".npy", ".npz"):
-        return _file_of_arrays(path, kind, key, (*aside, *([id_column] if id_column else [])))
+        return _file_of_arrays(path, kind, key, aside, id_column)
     if path is not None:
         if path.suffix.lower() not in scan.SUFFIXES or not path.is_file():
             allowed = f"a folder of images, or a file that exists: .npy, .npz, {', '.join(scan.SUFFIXES)}"
@@ -96,17 +98,25 @@ def is_frame(source: Any) -> bool:
     return library in ("pandas", "polars", "pyarrow")
 
 
-def _file_of_arrays(path: Path, kind: Kind | None, key: str | None, aside: tuple[str, ...]) -> Rows:
+def _file_of_arrays(
+    path: Path, kind: Kind | None, key: str | None, aside: tuple[str, ...], id_column: str | None
+) -> Rows:
     if not path.is_file():
         raise bad_argument(OWNER, "source", "a file that exists", str(path))
+    if path.suffix.lower() == ".npy" and id_column is not None:
+        raise bad_argument(OWNER, "id_column", "left out for a .npy file", id_column)
     if path.suffix.lower() == ".npz" and key is None:
-        left = [name for name in arrays.keys_of(path) if name not in aside]
+        left = [name for name in arrays.keys_of(path) if name not in (*aside, id_column)]
         if len(left) != 1:
             raise bad_argument(OWNER, "key", f"the array of {path.name} that holds the rows", Described(str(left)))
         key = left[0]
-    return arrays.array_rows(arrays.mapped(path, key), kind=kind, name=path.name)
+    rows = arrays.array_rows(arrays.mapped(path, key), kind=kind, name=path.name)
+    return rows if id_column is None else replace(rows, ids=_ids(path, id_column, len(rows)))
 
 
-def ids_of_array(path: Path, key: str) -> Any:
+def _ids(path: Path, key: str, n_rows: int) -> NDArray[Any]:
     """The ids kept under `key` of a .npz file."""
-    return np.array(arrays.mapped(path, key)())
+    ids = np.array(arrays.mapped(path, key)())
+    if ids.shape != (n_rows,):
+        raise bad_argument(OWNER, f"ids {key!r}", f"{n_rows} of them", Described(f"shape {ids.shape}"))
+    return ids

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from pucl.data import Kind
 from pucl.data.own import observed
-from pucl.data.own.arrays import as_array, mapped
+from pucl.data.own.arrays import ArrayRows, as_array, mapped
 from pucl.data.own.batch import OWNER, Batch, Rows, load
 from pucl.data.own.images import ImageRows
-from pucl.data.own.opening import ids_of_array, open_rows
+from pucl.data.own.opening import open_rows
 from pucl.data.own.tables import TableRows
 from pucl.errors import Described, bad_argument, check_count
 
@@ -106,7 +106,7 @@ def read(
         size=size,
         skip_unreadable=skip_unreadable,
     )
-    ids = _ids(rows, source, id_column)
+    ids = _ids(rows, id_column)
     if positives is not None:
         folder = rows.folder if isinstance(rows, ImageRows) else None
         named = id_column is not None or folder is not None
@@ -149,14 +149,12 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
     return OwnData(data.rows.take(index), s, data.ids[index])
 
 
-def _ids(rows: Rows, source: Any, id_column: str | None) -> NDArray[Any]:
+def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
     if isinstance(rows, ImageRows):
         return rows.ids()
-    if id_column is None:
+    ids = rows.ids() if isinstance(rows, TableRows) else rows.ids if isinstance(rows, ArrayRows) else None
+    if id_column is None or ids is None:
         return np.arange(len(rows))
-    ids: NDArray[Any] = rows.ids() if isinstance(rows, TableRows) else ids_of_array(Path(source), id_column)
-    if ids.shape != (len(rows),):
-        raise bad_argument(OWNER, f"ids {id_column!r}", f"{len(rows)} of them", Described(f"shape {ids.shape}"))
     observed.check_distinct(ids, id_column)
     return ids
 
