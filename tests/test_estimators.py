@@ -101,6 +101,20 @@ def test_probabilities_decisions_and_classes_agree() -> None:
     assert np.array_equal(signed.predict(x) == 1, model.predict(x) == 1)
 
 
+def test_probabilities_are_neither_extreme_nor_flat() -> None:
+    """Where classes overlap, rows of probability 0.9 and more are positives about as often."""
+    rng = np.random.default_rng(0)
+    y = rng.random(4000) < 0.5
+    x = rng.standard_normal((4000, 5)) + 1.8 / 5**0.5 * y[:, None]
+    s = (y & (rng.random(4000) < 0.3)).astype(int)
+    model = quick().fit(x[:2000], s[:2000])
+    probability, truth = model.predict_proba(x[2000:])[:, 1], y[2000:]
+    free = s[2000:] == 0
+    for low, high in ((0.1, 0.35), (0.35, 0.65), (0.65, 0.9), (0.9, 1.0)):
+        rows = free & (probability >= low) & (probability < high)
+        assert rows.sum() > 30 and low - 0.15 < truth[rows].mean() < high + 0.15
+
+
 @pytest.mark.parametrize("layout", ["grey", "channels first", "channels last", "float", "bright float", "tensor"])
 def test_images_in_every_layout(layout: str) -> None:
     digits = load_digits()
@@ -168,6 +182,7 @@ def test_pipeline_search_clone_pickle_and_joblib(tmp_path: Any) -> None:
     x, s, y = gaussians()
     chain = make_pipeline(StandardScaler(), PCA(4), quick()).fit(x, s)
     assert (chain.predict(x) == y).mean() > 0.95
+    assert pu_scorer("proxy_accuracy")(chain, x, s) > 0.9 and pu_scorer("auc")(chain, x, s) > 0.5
     search = GridSearchCV(
         quick(), {"labeller": ["cvir", "pupl"], "head": ["linear", "kernel"]}, scoring=pu_scorer("auc"), cv=3
     ).fit(x, s)

@@ -59,11 +59,10 @@ def fit_logistic(
 
 
 def _solve(system: Tensor, right: Tensor) -> Tensor:
-    """x of A x = b for a symmetric positive A, by Cholesky; by elimination where rounding has made A something else."""
+    """The x of A x = b for a symmetric positive A, by Cholesky; by elimination where rounding spoilt A."""
     factor, failed = torch.linalg.cholesky_ex(system)
-    if failed:
-        return torch.linalg.solve(system, right)
-    return torch.cholesky_solve(right[:, None], factor).squeeze(1)
+    found: Tensor = torch.linalg.solve(system, right) if failed else torch.cholesky_solve(right[:, None], factor)[:, 0]
+    return found
 
 
 def balanced_weights(target: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pucl.errors import check_share, unknown_name
+from pucl.errors import Described, bad_argument, check_share, unknown_name
 from pucl.selection import CRITERIA, pu_scores
 
 OWNER = "pucl.pu_scorer"
@@ -24,10 +24,20 @@ def pu_scorer(criterion: str = "auc", *, prior: float | None = None) -> Callable
     sign = 1.0 if CRITERIA[criterion] else -1.0
 
     def score(estimator: Any, X: Any, s: Any) -> float:  # noqa: N803
-        share = estimator.prior_ if prior is None else prior
+        share = _prior(estimator, criterion) if prior is None else prior
         found = pu_scores(estimator.decision_function(X), s, prior=share)
         # Before it is clipped, so that candidates at the border are still told apart.
         value = found.pu_auc if criterion == "auc" else getattr(found, criterion)
         return sign * float(value.value)
 
     return score
+
+
+def _prior(estimator: Any, criterion: str) -> float:
+    """The π an estimator found, or the last step of a pipeline; the order by AUC does not depend on it."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    if criterion == "auc":
+        return 0.5
+    if not hasattr(last, "prior_"):
+        raise bad_argument(OWNER, "prior", "given for an estimator that finds none", Described(type(last).__name__))
+    return float(last.prior_)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from pucl.heads import fit_head
-from pucl.heads.calibration import Calibrated
+from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.ordering import auc_difference
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 
@@ -55,7 +55,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judged:
-    """Calibrated logits of the rows a candidate did not learn from, at their numbers; the rest is NaN, (n,)."""
+    """Logits of the rows a candidate did not learn from, at their numbers; the rest is NaN, (n,)."""
 
     candidate: Candidate
     logits: NDArray[np.float64]
@@ -83,11 +83,20 @@ def judge(
     return [Judged(one, found) for one, found in zip(candidates, logits, strict=True)]
 
 
-def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> Calibrated:
-    """The candidate's head on some rows and their pseudo-labels, calibrated to the prior these came with."""
+def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> nn.Module:
+    """The candidate's head on some rows and their pseudo-labels."""
     options = {**candidate.head_options, **({} if candidate.head == "linear" else {"seed": seed})}
-    head = fit_head(z, labelled, pseudo, method=candidate.head, **options)
-    return Calibrated.keeping_decisions(head, z, labelled, prior=inner(pseudo.prior, int((~labelled).sum())))
+    return fit_head(z, labelled, pseudo, method=candidate.head, **options)
+
+
+def calibrated(head: nn.Module, judged: Judged, labelled: Tensor, prior: float) -> Calibrated:
+    """The head at the temperature that suits what its like said of rows they did not learn from."""
+    rows = torch.from_numpy(judged.rows)
+    seen = labelled[rows]
+    if not seen.any() or seen.all():
+        return Calibrated(head, shift=0.0)
+    logits = torch.from_numpy(judged.logits)[rows]
+    return Calibrated(head, shift=0.0, temperature=fit_temperature(logits, seen, prior))
 
 
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:

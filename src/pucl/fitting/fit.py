@@ -16,8 +16,8 @@ from pucl.embeddings import embed
 from pucl.encoders import make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import Described, bad_argument
-from pucl.fitting.candidates import FOLDS, Candidate, Judged, choose, head_of, inner, judge
-from pucl.fitting.recipe import AUTO, OWNER, RAW, WIDE, Pretraining, Recipe, plan_pretraining
+from pucl.fitting.candidates import FOLDS, Candidate, Judged, calibrated, choose, head_of, inner, judge
+from pucl.fitting.recipe import AUTO, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
 from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
 from pucl.logistic import stratified_folds
@@ -149,7 +149,7 @@ def fit(
         "seed": recipe.seed,
         "seconds": round(time.perf_counter() - began, 2),
     }
-    model = Model(schema, encoder.cpu(), used.name, head, about)
+    model = Model(schema, encoder.cpu(), used.name, calibrated(head, found, labelled, share), about)
     z = used.z if way is None else embed(model.encoder, rows)
     tell("done", 1.0)
     return Fitted(model, z, pseudo, found, used.trained.history if used.trained is not None else [])
@@ -251,11 +251,16 @@ def _compared(judged: Judged, labelled: Tensor, prior: float) -> dict[str, Any]:
     scores = _scores(judged, labelled, prior)
     if scores is None:
         return {}
-    return {"auc": asdict(scores.auc), "accuracy": asdict(scores.proxy_accuracy)}
+    found = _estimates(scores)
+    return {"auc": found["auc"], "accuracy": found["proxy_accuracy"]}
 
 
 def _estimates(scores: PUScores) -> dict[str, Any]:
-    return {name: asdict(value) for name, value in vars(scores).items() if isinstance(value, Estimate)}
+    """As JSON can hold it. Unbiased shares may come out above 1 or below 0; people are shown what a share can be."""
+    found = {name: asdict(value) for name, value in vars(scores).items() if isinstance(value, Estimate)}
+    for name in ("proxy_accuracy", "proxy_accuracy_one_sample", "zero_one_risk"):
+        found[name]["value"] = min(max(found[name]["value"], 0.0), 1.0)
+    return found
 
 
 def _diagnostics(z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
@@ -270,15 +275,18 @@ def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, way:
 
 
 def _reasons(plan: Pretraining | None, recipe: Recipe, candidates: list[Candidate], best: int) -> list[str]:
-    found = list(plan.reasons) if plan is not None else []
+    taken, raw_rows = candidates[best], candidates[best].encoder == RAW
+    found = list(plan.reasons) if plan is not None and not raw_rows else []
     if plan is None:
         asked = recipe.encoder == RAW
         found.append(f"no pretraining: {'as asked' if asked else 'too few rows or labels for it to pay'}")
-    if recipe.fine_tune and candidates[best].encoder == RAW:
+    elif raw_rows:
+        found.append(f"rows as they are: an encoder ({name_of(plan.encoder)}) was trained and did not rank better")
+    if recipe.fine_tune and raw_rows:
         found.append("no fine-tuning: the rows are used as they are")
     if len(candidates) > 1:
         others = ", ".join(one.name for number, one in enumerate(candidates) if number != best)
-        found.append(f"{candidates[best].name}: ranks hidden positives best, or as well as any ({others})")
+        found.append(f"{taken.name}: ranks hidden positives best, or as well as any ({others})")
     return found
 
 

@@ -19,7 +19,8 @@ AUTO, RAW = "auto", "raw"
 HEADS = ("linear", "kernel", "mlp")  # those that can be stored with a model
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
-MOST_EPOCHS, MOST_TABLE_EPOCHS = 300, 60
+MANY = 20_000  # rows from which the authors' batches and epochs are meant; fewer are soon learnt by heart
+MOST_EPOCHS, MOST_FEW, MOST_TABLE = 300, 60, 60
 WIDE = 1024  # numbers of a row up to which it is tried as it is
 
 
@@ -134,14 +135,14 @@ def _view(schema: Schema) -> str:
 
 
 def _batch_size(schema: Schema, n: int) -> int:
-    largest = 1024 if schema.kind == "image" and n >= 20_000 else 256 if schema.kind == "image" else 512
+    largest = 1024 if schema.kind == "image" and n >= MANY else 256 if schema.kind == "image" else 512
     return max(2, min(largest, n // 4))
 
 
 def _config(recipe: Recipe, schema: Schema, n: int, batch: int, device: Device) -> TrainConfig:
     images = schema.kind == "image"
     steps = TABLE_STEPS if not images else GPU_STEPS if device.type == "cuda" else CPU_STEPS
-    most = MOST_EPOCHS if images else MOST_TABLE_EPOCHS
+    most = MOST_TABLE if not images else MOST_EPOCHS if n >= MANY else MOST_FEW
     epochs = recipe.epochs or max(5, min(most, round(steps / max(1, n // batch))))
     if images:
         # The authors' 1.2 at batches of 1,024; small sets of small batches learn faster with more (LOG.md).

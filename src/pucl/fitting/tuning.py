@@ -11,9 +11,8 @@ from torch import Tensor
 
 from pucl.embeddings import embed
 from pucl.encoders.inputs import Encoder
-from pucl.fitting.candidates import Candidate, Judged, choose, inner
+from pucl.fitting.candidates import Candidate, Judged, choose
 from pucl.heads import LinearHead
-from pucl.heads.calibration import Calibrated
 from pucl.heads.finetune import fine_tune
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.pretraining import default_view
@@ -38,7 +37,7 @@ def tune(
     *,
     seed: int,
     device: torch.device,
-) -> tuple[Encoder, Calibrated]:
+) -> tuple[Encoder, LinearHead]:
     """Encoder and head trained together on the pseudo-labels, in one of `WAYS`, on the CPU in the end."""
     view: dict[str, Any] = {"view": _view(tuple(rows.shape[1:]))} if way == "fixed labels" else {}
     tuned = fine_tune(rows, labelled, pseudo, encoder, **WAYS[way], **view, seed=seed, device=device).cpu()
@@ -46,8 +45,7 @@ def tune(
     own = tuned.encoder
     if not isinstance(own, Encoder):  # a copy of the one given
         raise TypeError(type(own).__name__)
-    share = inner(pseudo.prior, int((~labelled).sum()))
-    return own, Calibrated.keeping_decisions(head, embed(own, rows), labelled, prior=share)
+    return own, head
 
 
 def choose_way(

@@ -3,13 +3,14 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument, check_positive, check_share
 
 OWNER = "pucl.heads.calibrate"
 HALVINGS = 100  # enough to use up the digits of a float64
-TEMPERATURES = tuple(2 ** (k / 8) for k in range(-32, 33))  # from 1/16 to 16
+TEMPERATURES = tuple(2 ** (k / 8) for k in range(-24, 25))  # from 1/8 to 8
 
 
 def calibrate(logits: Tensor, prior: float, *, temperature: float = 1.0) -> float:
@@ -47,18 +48,28 @@ def calibrate(logits: Tensor, prior: float, *, temperature: float = 1.0) -> floa
     return (low + high) / 2
 
 
-def sharpen(logits: Tensor, prior: float) -> float:
-    """The temperature T that brings the mean probability of the unlabelled rows nearest to the prior.
+def fit_temperature(logits: Tensor, labelled: Tensor, prior: float) -> float:
+    """The temperature at which the logits explain P and U best.
 
-        T = argmin |mean_i σ(f_i / T) − π|
+        T = argmin π mean_P ℓ(f / T) + max(0, mean_U ℓ(−f / T) − π mean_P ℓ(−f / T)),   ℓ(g) = log(1 + e^(−g))
 
-    among `TEMPERATURES`, the one nearest to 1 of equals. No decision changes: f / T is above 0 where f is. The mean
-    runs from the share of rows above 0 (T small) to one half (T large), so π itself may be out of reach.
+    among `TEMPERATURES`: the non-negative PU risk with the logistic loss, which the true probabilities minimise. No
+    decision changes, since f / T is above 0 where f is.
+
+    Args:
+        logits: f, (n,), of rows that did not train the head.
+        labelled: s, (n,) bool, with rows of both kinds.
+        prior: π.
     """
     check_share(OWNER, "prior", prior)
     scores = logits.detach().to(torch.float64)
-    away = [abs(float(torch.sigmoid(scores / t).mean()) - prior) for t in TEMPERATURES]
-    return min(zip(away, (abs(math.log(t)) for t in TEMPERATURES), TEMPERATURES, strict=True))[2]
+    p, u = scores[labelled], scores[~labelled]
+
+    def risk(t: float) -> float:
+        as_negative = F.softplus(u / t).mean() - prior * F.softplus(p / t).mean()
+        return float(prior * F.softplus(-p / t).mean() + as_negative.clamp(min=0))
+
+    return min(TEMPERATURES, key=lambda t: (risk(t), abs(math.log(t))))
 
 
 class Calibrated(nn.Module):
@@ -82,12 +93,6 @@ class Calibrated(nn.Module):
         """The head calibrated on the unlabelled ones of the embeddings `z` (n, k); `labelled` is s, (n,) bool."""
         shift = calibrate(head(z[~labelled]), prior, temperature=temperature)
         return cls(head, shift=shift, temperature=temperature)
-
-    @classmethod
-    @torch.no_grad()
-    def keeping_decisions(cls, head: nn.Module, z: Tensor, labelled: Tensor, *, prior: float) -> "Calibrated":
-        """The head with the temperature of `sharpen` and no shift: probabilities near the prior, the same decisions."""
-        return cls(head, shift=0.0, temperature=sharpen(head(z[~labelled]), prior))
 
     def forward(self, z: Tensor) -> Tensor:
         """Calibrated logits (n,) of embeddings (n, k)."""

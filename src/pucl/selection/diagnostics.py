@@ -114,7 +114,8 @@ def diagnose(
     messages = [_about_ratio(value, null_error(len(held), len(free))), _about_rich(rich_p, rich_u)]
     if agreement is not None and kappa is not None:
         messages.append(f"The two labellers agree on {agreement:.0%} of U (kappa {kappa:.2f}).")
-    messages.append(_about_bias(bias_auc, doubt, biased=biased, conclusive=conclusive))
+    allowed = 0.5 + doubt / 2 + max(EFFECT, SIGNIFICANT * error)
+    messages.append(_about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive))
     found = (value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased)
     return Diagnostics(k, *found, tuple(messages))
 
@@ -230,7 +231,7 @@ def _about_rich(positive: float, unlabelled: float) -> str:
     return f"Rich clusters hold {positive:.0%} of the held-out labelled positives and {unlabelled:.0%} of U."
 
 
-def _about_bias(value: float, doubt: float, *, biased: bool, conclusive: bool) -> str:
+def _about_bias(value: float, allowed: float, *, biased: bool, conclusive: bool) -> str:
     apart = f"told from the likely positives of U with AUC {value:.2f}"
     if biased:
         return (
@@ -238,5 +239,5 @@ def _about_bias(value: float, doubt: float, *, biased: bool, conclusive: bool) -
         )
     if not conclusive:
         return "Whether P is a random sample of the positives cannot be said: clusters do not confirm who they are."
-    allowed = 0.5 + doubt / 2 + EFFECT
+    allowed = min(allowed, 1.0)
     return f"No sign that P is not a random sample of the positives: it can be {apart}, up to {allowed:.2f} is allowed."
