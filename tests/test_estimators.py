@@ -336,7 +336,8 @@ def test_misaligned_index() -> None:
         ({"epochs": 0}, "epochs must be a whole number ≥ 1"),
         ({"random_state": -1}, "random_state must be"),
         ({"kind": "sound"}, "one of image, table, vector"),
-        ({"objective": "punce", "encoder": "mlp"}, "prior"),
+        ({"objective": "punce", "encoder": "mlp"}, "PUClassifier: prior must be a number or an estimator"),
+        ({"device": "tpu"}, "device must be"),
     ],
 )
 def test_wrong_parameters(how: dict[str, Any], words: str) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,15 @@ def test_scores_in_a_file(people: Model, tmp_path: Path) -> None:
     assert stored["label"] == (expected > 0.4).tolist() and found.positive == sum(stored["label"]) > 0
     np.testing.assert_allclose(stored["reliability"], np.abs(2 * expected - 1), atol=1e-6)
     assert expected[:20].mean() > expected[30:].mean() + 0.2  # positives are older
+
+
+def test_ids_of_training_are_taken_where_they_are(people: Model, tmp_path: Path) -> None:
+    source = write_table(tmp_path / "t.csv")
+    named = replace(people, about={**people.about, "id_column": "id"})
+    ids = np.concatenate([found.ids for found in scores(named, source)]).tolist()
+    assert ids == [row[0] for row in table_rows()]
+    elsewhere = replace(people, about={**people.about, "id_column": "passport"})
+    assert np.concatenate([found.ids for found in scores(elsewhere, source)]).tolist() == list(range(N))
 
 
 def test_every_source_and_batch_size_gives_the_same(people: Model, tmp_path: Path) -> None:

@@ -33,50 +33,38 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
     the rows as they are by positives it has hidden, pseudo-labels all rows, and fits a head whose probabilities agree
     with the share of positives found. `choices_` and `summary()` say what it picked and why.
 
-    Parameters
-    ----------
-    prior : None, float or str
-        π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None: no prior is
-        needed, one is estimated for the probabilities.
-    objective : str
-        A registered loss; ``"auto"`` is puCL without a prior and puNCE with one.
-    encoder : str or module
-        A registered encoder, a network of one's own, ``"raw"`` for the rows as they are, or ``"auto"``.
-    view : str or function
-        A registered view or a function ``(x, generator) → x``; by the data if ``"auto"``.
-    labeller : str
-        A registered pseudo-labeller.
-    head : str
-        ``"linear"``, ``"kernel"``, ``"mlp"`` or ``"auto"``: linear on a trained embedding, kernel on raw rows.
-    kind : None, "image", "table" or "vector"
-        What the rows are; by X when not given: a matrix is a table unless it looks like embeddings (128 columns or
-        more, or rows of one length).
-    categorical : sequence of str
-        Columns that hold categories although they hold numbers.
-    temperature : float
-        τ of the objective.
-    epochs, batch_size, learning_rate : None or number
-        Of the encoder's training; by the data when not given.
-    fine_tune : bool
-        Train encoder and head together on the pseudo-labels in the end, on labels that stay or that the network
-        renews, whichever ranks hidden positives higher; dropped where the frozen encoder is clearly better.
-    device : None or str
-        Where to train; a GPU if there is one.
-    verbose : bool
-        Print what is picked.
-    random_state : None, int or RandomState
-        The same int gives the same model.
+    Args:
+        prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None: no
+            prior is needed then, and one is estimated.
+        objective: a registered loss; ``"auto"`` is puCL without a prior and puNCE with one.
+        encoder: a registered encoder, a network of one's own, ``"raw"`` for the rows as they are, or ``"auto"``.
+        view: a registered view or a function ``(x, generator) → x``; by the data if ``"auto"``.
+        labeller: a registered pseudo-labeller, or ``"auto"``.
+        head: ``"linear"``, ``"kernel"``, ``"mlp"`` or ``"auto"``: linear on a trained embedding; on raw rows linear
+            too, unless a kernel ranks hidden positives better.
+        kind: ``"image"``, ``"table"`` or ``"vector"``; by X when not given: a matrix is a table unless it looks like
+            embeddings (128 columns or more, or rows of one length).
+        categorical: columns that hold categories although they hold numbers.
+        temperature: τ of the objective.
+        epochs: of the encoder's training; by the data when not given, as the next two.
+        batch_size: of the encoder's training.
+        learning_rate: of the encoder's training.
+        fine_tune: train encoder and head together on the pseudo-labels in the end, on labels that stay or that the
+            network renews, whichever ranks hidden positives higher; dropped where the frozen encoder is clearly better.
+        device: where to train; a GPU if there is one.
+        verbose: print what is picked.
+        random_state: an int, a RandomState or None; the same int gives the same model.
 
     Attributes:
-    ----------
-    classes_ : array of the two values `predict` gives; the second means positive.
-    prior_ : π, given or estimated.
-    prior_interval_ : (low, high), 90 % of its sampling error.
-    pseudo_labels_ : `PseudoLabels` of the training rows.
-    history_ : what is known of every epoch of the encoder's training; empty for the rows as they are.
-    choices_ : what was picked; reasons_ : why.
-    scores_ : estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`.
-    model_ : the `Model` itself.
+        classes_: the two values `predict` gives; the second means positive.
+        prior_: π, given or estimated.
+        prior_interval_: (low, high), 90 % of its sampling error, as wide as few labels make it.
+        pseudo_labels_: `PseudoLabels` of the training rows.
+        history_: what is known of every epoch of the encoder's training; empty for the rows as they are.
+        choices_: what was picked.
+        reasons_: why.
+        scores_: estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`.
+        model_: the `Model` itself.
     """
 
     def __init__(

@@ -143,7 +143,7 @@ def fit(
         ],
         "prior": asdict(estimate),
         "metrics": {} if scores is None else _estimates(scores),
-        "diagnostics": _diagnostics(used.z, labelled, pseudo, recipe.seed),
+        "diagnostics": _diagnostics(used, labelled, pseudo, recipe.seed),
         "warnings": list(used.trained.warnings) if used.trained is not None else [],
         "history": [_epoch(epoch) for epoch in used.trained.history] if used.trained is not None else [],
         "seed": recipe.seed,
@@ -263,10 +263,12 @@ def _estimates(scores: PUScores) -> dict[str, Any]:
     return found
 
 
-def _diagnostics(z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
+def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
+    """Findings in words. Of raw rows only the last, about how P was labelled: they need not lie in clusters."""
     if min(int(labelled.sum()), int((~labelled).sum())) < 4:
         return []
-    return list(diagnose(z, labelled, pseudo=pseudo, seed=seed).messages)
+    messages = diagnose(used.z, labelled, pseudo=pseudo, seed=seed).messages
+    return list(messages if used.trained is not None else messages[-1:])
 
 
 def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, way: str | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from pucl.data.own import OwnData, read, sample
 from pucl.data.own.batch import load
 from pucl.embeddings import embed
-from pucl.errors import bad_argument, check_count
+from pucl.errors import check_count
 from pucl.fitting.evidence import gather
 from pucl.fitting.fit import Tell, fit, raw
 from pucl.fitting.recipe import AUTO, Recipe
@@ -46,7 +46,7 @@ def fit_own(
         tell: called with what is going on and the share done.
     """
     wanted = Recipe(**recipe)
-    _check_device(device)
+    pick_device(device)  # before anything is read
     tell("reading", 0.0)
     with _heard() as texts:
         data, whole = _some(source, reading, most, wanted.seed)
@@ -59,6 +59,7 @@ def fit_own(
         **fitted.model.about,
         "warnings": list(dict.fromkeys([*texts, *fitted.model.about["warnings"]])),
         "source": Path(source).name,
+        "id_column": reading.get("id_column"),
         "source_rows": whole,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
@@ -86,13 +87,6 @@ def _some(source: str | Path, reading: Mapping[str, Any], most: int, seed: int) 
     check_count("pucl", "rows", most)
     data = read(source, **reading)
     return (sample(data, most, seed=seed, keep_positives=True) if len(data) > most else data), len(data)
-
-
-def _check_device(device: str | None) -> None:
-    try:
-        pick_device(device)
-    except RuntimeError:  # torch's, about names it does not know
-        raise bad_argument("pucl", "device", "such as cpu, cuda or cuda:1", device) from None
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from torch import device as Device
 from torch import nn
 
 from pucl.errors import bad_argument, check_count, check_positive, check_share, is_number, unknown_name
-from pucl.losses import make_objective
 from pucl.models.schema import Schema
 from pucl.registry import entries, get
 from pucl.training.config import TrainConfig
@@ -103,7 +102,7 @@ def plan_pretraining(recipe: Recipe, schema: Schema, n: int, n_labelled: int, de
     view = recipe.view if recipe.view != AUTO else _view(schema)
     objective = recipe.objective if recipe.objective != AUTO else "pucl" if recipe.prior is None else "punce"
     if entries("losses")[objective].needs_prior and recipe.prior is None:
-        make_objective(objective, temperature=recipe.temperature, prior=None)  # says that it needs one
+        raise bad_argument(OWNER, "prior", f"a number or an estimator's name for objective {objective!r}", None)
     batch = recipe.batch_size or _batch_size(schema, n)
     config = _config(recipe, schema, n, min(batch, n), device)
     reasons = (

@@ -2,7 +2,7 @@
 
 import csv
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pucl.data.own.batch import need
+from pucl.data.own.batch import Rows, need
 from pucl.data.own.rules import ColumnWarning
 from pucl.errors import InputError, RunError, bad_argument, check_count, check_share
 from pucl.models.model import Model
@@ -68,12 +68,12 @@ def scores(
         batch_size: rows held at a time.
         threshold: of the probability, for the label.
         strict: refuse categories and missing values that training did not have; else one warning a column in the end.
-        **options: how to read the source, such as ``id_column``.
+        **options: how to read the source, such as ``id_column``; that of training is taken where it is there.
     """
     check_count(OWNER, "batch_size", batch_size)
     check_share(OWNER, "threshold", threshold)
     odd: Odd = {}
-    for batch in model.schema.open(source, owner=OWNER, **options).batches(batch_size):
+    for batch in _opened(model, source, options).batches(batch_size):
         with _gathered(odd, strict):
             rows = model.schema.encode(batch, owner=OWNER)
         probability = torch.sigmoid(model.logits(rows).double()).numpy()
@@ -97,6 +97,15 @@ def _gathered(odd: Odd, strict: bool) -> Iterator[None]:
         else:
             key = (found.name, bool(found.new))
             odd[key] = odd[key] + found if key in odd else found
+
+
+def _opened(model: Model, source: Any, options: Mapping[str, Any]) -> Rows:
+    """The rows, with the ids that training had if nobody names others and the source has them."""
+    known = model.about.get("id_column")
+    if known is not None and options.get("id_column") is None:
+        with suppress(InputError):
+            return model.schema.open(source, owner=OWNER, **{**options, "id_column": known})
+    return model.schema.open(source, owner=OWNER, **options)
 
 
 def score_to_file(

@@ -35,7 +35,10 @@ def joined(device: str | torch.device | None = None) -> Iterator[torch.device]:
 
 def pick_device(device: str | torch.device | None = None) -> torch.device:
     """The device asked for, or a GPU if there is one; of several GPUs the one of this process."""
-    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except (RuntimeError, TypeError):
+        raise bad_argument("pucl", "device", "'cpu', 'cuda', 'cuda:1' …", device) from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise bad_argument("pucl", "device", "'cpu' on a machine without a CUDA device", str(device))
     if str(chosen) == "cuda":
