@@ -72,8 +72,9 @@ def _check_number(owner: str, argument: str, value: Any, allowed: str, *, low: f
 
 
 def _short(value: object) -> str:
-    text = value if isinstance(value, Described) else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    own = isinstance(value, Described)  # our own words, often with a path in them, which people want whole
+    text, most = (str(value), 300) if own else (repr(value), 80)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class Described(str):
