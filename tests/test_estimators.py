@@ -244,15 +244,20 @@ def test_no_pretraining_where_it_does_not_pay() -> None:
 
 
 def test_a_later_candidate_must_be_better_by_more_than_noise() -> None:
-    rng = np.random.default_rng(0)
     labelled = np.arange(400) < 100
 
-    def judged(gap: float) -> Judged:
-        logits = rng.standard_normal(400) + gap * labelled
-        return Judged(Candidate("raw", torch.zeros(400, 1), "cvir", "linear", (0,)), logits)
+    def judged(gap: float, encoder: str = "raw") -> Judged:
+        logits = np.random.default_rng(round(100 * gap)).standard_normal(400) + gap * labelled
+        return Judged(Candidate(encoder, torch.zeros(400, 1), "cvir", "linear", (0,)), logits)
 
     assert choose([judged(1.0), judged(1.05)], labelled) == 0, "within noise the first stays"
     assert choose([judged(1.0), judged(3.0)], labelled) == 1
+    gains = [
+        choose([judged(1.0), judged(gap / 50, encoder)], labelled)
+        for encoder in ("raw", "trained")
+        for gap in range(50, 100)
+    ]
+    assert 0 < sum(gains[50:]) < sum(gains[:50]), "another embedding must be better by more"
     part = judged(3.0)
     part.logits[:390] = np.nan  # not one labelled row in common
     assert choose([judged(1.0), part], labelled) == 0

@@ -15,7 +15,7 @@ from pucl.ordering import auc_difference
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 
 FOLDS = 5
-SURE = 1.0  # standard errors by which a candidate must be better than one that comes before it
+SURE, QUITE_SURE = 1.0, 2.0  # standard errors by which a candidate must be better: of the same embedding, of another
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ def calibrated(head: nn.Module, judged: Judged, labelled: Tensor, prior: float) 
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
     """The number of the candidate to take: the first, unless a later one ranks P above U better by more than noise.
 
-    Compared by the AUC of P against U, on the rows both were judged by.
+    Compared by the AUC of P against U, on the rows both were judged by. To change the embedding takes more: few
+    positives are hidden, and an encoder that drew the labelled ones together is judged by others.
     """
     best = 0
     for number in range(1, len(judged)):
@@ -112,7 +113,8 @@ def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
             continue
         new, old = ((one.logits[p], one.logits[u]) for one in (judged[number], judged[best]))
         gain, error = auc_difference(new, old)
-        if gain > SURE * error:
+        same = judged[number].candidate.encoder == judged[best].candidate.encoder
+        if gain > (SURE if same else QUITE_SURE) * error:
             best = number
     return best
 

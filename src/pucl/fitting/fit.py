@@ -195,10 +195,11 @@ def _candidates(encoded: dict[str, Encoded], schema: Schema, recipe: Recipe, fol
     """
     folds = tuple(range(int(fold.max()) + 1))
     repeats = next(k for most, k in REPEATS if len(fold) <= most)
-    ways: dict[str, tuple[Way, ...]] = {TRAINED: (Way(LABELLER, "linear"),), RAW: (PLANE, BUMPS)}
+    images = schema.kind == "image" and TRAINED in encoded  # raw pixels are only there to be compared with, by fold 0
+    ways = {TRAINED: (Way(LABELLER, "linear"),), RAW: (BUMPS,) if images else (PLANE, BUMPS)}
     found = []
-    for key in (TRAINED, RAW) if schema.kind == "image" else (RAW, TRAINED):
-        honest = folds if key == RAW and len(fold) <= SMALL else folds[:1]
+    for key in (TRAINED, RAW) if images else (RAW, TRAINED):
+        honest = folds if key == RAW and len(fold) <= SMALL and not images else folds[:1]
         for way in _asked(ways[key], recipe) if key in encoded else ():
             again = repeats if way.labeller in AVERAGED else 1
             found.append(

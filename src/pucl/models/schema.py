@@ -23,6 +23,7 @@ OWNER = "pucl"
 MANY = 128  # columns from which a matrix of numbers is taken for embeddings
 ARRAYS = (".npy", ".npz")
 FAR = 1.0  # how far outside [0, 1] pixels may lie before they are taken to be on another scale
+BRIGHT = 128  # a largest value from which float images are taken for bytes
 EVEN = 1e-3  # relative spread of the lengths of rows below which they are taken for normalised embeddings
 
 
@@ -191,10 +192,10 @@ def _embeddings(matrix: NDArray[Any]) -> bool:
 
 
 def _range(images: NDArray[Any]) -> tuple[float, float]:
-    """Where float images lie: within [0, 1] and within [0, 255] as people keep them, else from least to largest."""
+    """Where float images lie: within [0, 1], up to 255 as bytes do, else from the least to the largest value."""
     low, high = float(images.min()), float(images.max())
     if low >= 0 and high <= 1:
         return 0.0, 1.0
-    if low >= 0 and high <= 255:
+    if low >= 0 and BRIGHT <= high <= 255:
         return 0.0, 255.0
     return low, high - low or 1.0
