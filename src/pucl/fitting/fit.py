@@ -50,7 +50,7 @@ class Way(NamedTuple):
     head_options: Mapping[str, Any] = MappingProxyType({})
 
 
-PLANE = Way("cvir", "linear", head_options=MappingProxyType({"l2": 1e-2}))
+PLANE = Way("cvir", "linear", head_options=MappingProxyType({"l2": 1e-2, "soft": False, "weighted": True}))
 # A narrower kernel than on an embedding: raw rows lie closer together for the constant beside them.
 BUMPS = Way("kernel_cvir", "kernel", options=MappingProxyType({"width": 0.2}))
 
