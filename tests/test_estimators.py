@@ -170,7 +170,10 @@ def test_prior_given_named_or_estimated() -> None:
     x, s, _ = gaussians(600)
     given = quick(prior=0.3).fit(x, s)
     assert given.prior_ == 0.3 and given.prior_interval_ == (0.3, 0.3)
-    assert abs(given.predict(x)[s == 0].mean() - 0.3) < 0.05
+    unlabelled = torch.from_numpy(s == 0)
+    assert float(given.pseudo_labels_.labels[unlabelled].float().mean()) == pytest.approx(0.3, abs=0.005)
+    for prior in (0.15, 0.3, 0.6):
+        assert quick(prior=prior).fit(x, s).predict(x)[s == 0].mean() == pytest.approx(prior, abs=0.005)
     named = quick(prior="dedpul").fit(x, s)
     assert named.model_.about["prior"]["method"] == "dedpul"
     contrast = quick(encoder="mlp", epochs=1, prior=0.3).fit(x, s)

@@ -1,7 +1,7 @@
 """Candidates: ways from an embedding to a classifier, compared on rows they did not learn from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pucl.heads import fit_head
 from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.ordering import auc_difference
+from pucl.priors.rounds import cut
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 
 FOLDS = 5
@@ -89,14 +90,28 @@ def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLab
     return fit_head(z, labelled, pseudo, method=candidate.head, **options)
 
 
-def calibrated(head: nn.Module, judged: Judged, labelled: Tensor, prior: float) -> Calibrated:
-    """The head at the temperature that suits what its like said of rows they did not learn from."""
+def calibrated(
+    head: nn.Module, judged: Judged, labelled: Tensor, prior: float, *, cut_on: Tensor | None = None
+) -> Calibrated:
+    """The head at the temperature that suits what its like said of rows they did not learn from.
+
+    With `cut_on`, the embeddings of the unlabelled rows, decisions are moved too: a share π of these is positive. That
+    is for a π somebody knows; the head's own cut is as good as one at an estimate.
+    """
     rows = torch.from_numpy(judged.rows)
-    seen = labelled[rows]
-    if not seen.any() or seen.all():
-        return Calibrated(head, shift=0.0)
-    logits = torch.from_numpy(judged.logits)[rows]
-    return Calibrated(head, shift=0.0, temperature=fit_temperature(logits, seen, prior))
+    seen, temperature, shift = labelled[rows], 1.0, 0.0
+    if seen.any() and not seen.all():
+        temperature = fit_temperature(torch.from_numpy(judged.logits)[rows], seen, prior)
+    if cut_on is not None:
+        with torch.no_grad():
+            shift = -float(cut(head(cut_on), prior)) / temperature
+    return Calibrated(head, shift=shift, temperature=temperature)
+
+
+def at_share(judged: Judged, labelled: Tensor, prior: float) -> Judged:
+    """What was judged, with decisions moved so that a share π of its unlabelled rows is positive."""
+    free = torch.from_numpy(judged.logits[judged.rows & ~labelled.numpy()])
+    return replace(judged, logits=judged.logits - float(cut(free, prior))) if len(free) > 1 else judged
 
 
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:

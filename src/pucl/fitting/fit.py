@@ -16,7 +16,7 @@ from pucl.embeddings import embed
 from pucl.encoders import make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import Described, bad_argument
-from pucl.fitting.candidates import FOLDS, Candidate, Judged, calibrated, choose, head_of, inner, judge
+from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, inner, judge
 from pucl.fitting.recipe import AUTO, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
 from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
@@ -129,6 +129,8 @@ def fit(
             encoder, head = tune(rows, labelled, pseudo, encoder, way, **how)
             best = len(candidates) + list(WAYS).index(way)
             found = judged[best]
+    if recipe.prior is not None:
+        found = at_share(found, labelled, share)
     scores = _scores(found, labelled, share)
     about = {
         "version": __version__,
@@ -149,8 +151,10 @@ def fit(
         "seed": recipe.seed,
         "seconds": round(time.perf_counter() - began, 2),
     }
-    model = Model(schema, encoder.cpu(), used.name, calibrated(head, found, labelled, share), about)
-    z = used.z if way is None else embed(model.encoder, rows)
+    encoder = encoder.cpu()
+    z = used.z if way is None else embed(encoder, rows)
+    cut_on = z[~labelled] if recipe.prior is not None else None
+    model = Model(schema, encoder, used.name, calibrated(head, found, labelled, share, cut_on=cut_on), about)
     tell("done", 1.0)
     return Fitted(model, z, pseudo, found, used.trained.history if used.trained is not None else [])
 
