@@ -101,16 +101,14 @@ def fit(
     fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), recipe.seed)
     prior = float(recipe.prior) if isinstance(recipe.prior, float | int) else None
 
-    encoded: dict[str, Encoded] = {}
-    if plan is None or (recipe.encoder == AUTO and schema.kind != "image"):
-        encoded[RAW] = raw(rows)
+    compared = plan is None or (recipe.encoder == AUTO and (schema.kind != "image" or rows[0].numel() <= WIDE))
+    plain = raw(rows) if compared or isinstance(recipe.prior, str) else None
+    encoded = {RAW: plain} if compared and plain is not None else {}
     if plan is not None:
-        known = prior if prior is not None else _named_prior(recipe, raw(rows).z, labelled)
+        known = prior if plain is None or prior is not None else _named_prior(recipe, plain.z, labelled)
         encoded[TRAINED] = _trained(rows, labelled, fold, plan, recipe, known, place, tell)
-        if schema.kind == "image" and recipe.encoder == AUTO and rows[0].numel() <= WIDE:
-            encoded[RAW] = raw(rows)
     tell("comparing", 0.8)
-    candidates = list(_candidates(encoded, schema, recipe, fold))
+    candidates = _candidates(encoded, schema, recipe, fold)
     judged = judge(candidates, labelled, fold, prior=prior, seed=recipe.seed)
     best = choose(judged, labelled.numpy())
     found, used = judged[best], encoded[candidates[best].encoder]
