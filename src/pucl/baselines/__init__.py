@@ -1,4 +1,117 @@
-"""Baselines: published and simple methods under one signature, ``(x, s, prior, seed) → classifier of rows``.
+"""Baselines: published and simple methods under one signature, from rows and PU labels to a scorer of raw rows.
 
-A classifier is a module from raw rows to logits (n,), positive above 0.
+A method is a function ``(problem, settings) → nn.Module``; a scorer maps raw rows to logits (n,), positive above 0. The
+docstring of the function says what it computes, where it comes from, how faithful it is and where it differs from the
+author's code. What all of them share, and where all of them differ from the originals:
+
+- P and U are disjoint, as `pucl.make_pu` draws them; most authors leave the labelled rows in U too. π is the share of
+  positives inside U.
+- Inputs are standardised by channel or feature; networks have one logit, where some authors have a softmax of two.
+- On a GPU networks compute in bfloat16, with weights, losses and optimisers in float32.
+- Nothing is ever chosen by looking at test labels. The last epoch counts, or the epoch with the best *PU* validation
+  value where the method says so.
 """
+
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from pucl.baselines.shared.network import Network
+from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.settings import Settings, preset_of
+from pucl.data import Kind
+from pucl.encoders.inputs import Standardise, as_rows
+from pucl.errors import InputError, bad_argument, check_count, check_share, unknown_name
+from pucl.labels import check_labels
+from pucl.registry import Entry, get
+from pucl.training.pretraining import default_encoder
+from pucl.training.ranks import pick_device
+
+__all__ = ["Settings", "fit_baseline", "settings_of", "why_not"]
+
+
+def fit_baseline(
+    name: str,
+    x: Any,
+    s: Any,
+    *,
+    prior: float | None = None,
+    encoder: str | nn.Module | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+) -> nn.Module:
+    """Train a baseline and return its scorer: raw rows → logits (n,), positive above 0.
+
+    Args:
+        name: a registered baseline.
+        x: images (n, c, h, w) or rows (n, d), as for `pucl.pretrain`.
+        s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
+        prior: π, the share of positives inside the unlabelled rows, for methods that need it.
+        encoder: a registered encoder or a module from rows to vectors; that of the settings, or by the shape of the
+            rows, when not given.
+        settings: how to train, such as `settings_of(name, task)`; or some of its fields, to change in the defaults.
+        seed: of everything that is drawn.
+        device: where to train; a GPU if there is one.
+    """
+    entry, owner = get("baselines", name), f"baseline {name!r}"
+    rows = as_rows(x, owner=owner)
+    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=owner))
+    given = None if prior is None else check_share(owner, "prior", prior)
+    reason = why_not(name, "image" if rows.ndim == 4 else "vector", given)
+    if reason is not None:
+        raise InputError(f"{owner}: {reason}")
+    how = _settings(entry, settings)
+    place = pick_device(device)
+    problem = Problem(
+        owner=owner,
+        x=rows.to(place),
+        labelled=labelled.to(place),
+        prior=given,
+        encoder=encoder or how.encoder or default_encoder(tuple(rows.shape[1:])),
+        standardise=Standardise.of(rows),
+        seed=check_count(owner, "seed", seed, low=0),
+    )
+    scorer: nn.Module = entry.function(problem, how)
+    for module in scorer.modules():
+        if isinstance(module, Network):
+            module.low = False  # what is reported is computed in float32
+    return scorer.eval().requires_grad_(False)
+
+
+def settings_of(name: str, task: str | None = None) -> Settings:
+    """The author's settings for a task where there are any, else the method's defaults."""
+    entry = get("baselines", name)
+    default: Settings = inspect.signature(entry.function).parameters["settings"].default
+    presets = getattr(sys.modules[entry.function.__module__], "PRESETS", {})
+    return default if task is None else preset_of(presets, task) or default
+
+
+def why_not(name: str, kind: Kind, prior: float | None) -> str | None:
+    """Why a method cannot be run on such data, or None if it can."""
+    entry = get("baselines", name)
+    if kind not in entry.inputs and not (kind == "vector" and "table" in entry.inputs):
+        return f"x must be {' or '.join(entry.inputs)} data; got {kind} data"
+    if entry.needs_prior and prior is None:
+        return "prior must be a number strictly between 0 and 1, which the method needs; got None"
+    return None
+
+
+def _settings(entry: Entry, given: Settings | Mapping[str, Any] | None) -> Settings:
+    default = settings_of(entry.name)
+    if given is None:
+        return default
+    if isinstance(given, Settings):
+        if not isinstance(given, type(default)):
+            raise bad_argument(f"baseline {entry.name!r}", "settings", f"of type {type(default).__name__}", given)
+        return given
+    known = [field.name for field in fields(default)]
+    for name in given:
+        if name not in known:
+            raise unknown_name(f"setting of baseline {entry.name!r}", name, known)
+    return replace(default, **given)

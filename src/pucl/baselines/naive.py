@@ -1,17 +1,42 @@
 """Naive: take every unlabelled row for a negative, eq:disambiguation_free_approach."""
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.encoders.inputs import Encoder, Standardise
+from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.risk import minimise
+from pucl.baselines.shared.settings import Settings
+from pucl.encoders.inputs import Encoder
 from pucl.heads import LinearHead
 from pucl.logistic import fit_logistic
 from pucl.registry import register
 
+DEFAULT = Settings()
+L2 = 1e-2  # of the logistic regression on raw rows
+
 
 @register("baselines", reference="eq:disambiguation_free_approach")
-def naive(x: Tensor, labelled: Tensor, *, prior: float | None = None, seed: int = 0, l2: float = 1e-2) -> nn.Module:
-    """Logistic regression of labelled against unlabelled rows, as if those were negative."""
-    del prior, seed
-    encoder = Encoder(Standardise.of(x), nn.Flatten())
-    layer = fit_logistic(encoder(x), labelled, labelled.new_ones(len(x)).float(), l2=l2)
+def naive(problem: Problem, settings: Settings = DEFAULT) -> nn.Module:
+    """Labelled against unlabelled rows, as if those were negative.
+
+        min_f  mean CE(σ(f(x_i)), s_i)
+
+    On raw rows (``encoder="raw"``) this is a logistic regression with a ridge of 0.01, solved to the end.
+
+    Fidelity: paper only; it is named there as what not to do.
+    """
+    if problem.encoder == "raw":
+        return _logistic(problem)
+
+    def risk(logits: Tensor, labelled: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(logits, labelled.float())
+
+    return minimise(problem, settings, risk)
+
+
+def _logistic(problem: Problem) -> nn.Module:
+    encoder = Encoder(problem.standardise, nn.Flatten()).to(problem.device)
+    weight = torch.ones_like(problem.labelled, dtype=torch.float32)
+    layer = fit_logistic(encoder(problem.x), problem.labelled, weight, l2=L2)
     return nn.Sequential(encoder, LinearHead(layer.weight[0], layer.bias[0]))

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import pucl
-from pucl.baselines.labelled_centroid import labelled_centroid
-from pucl.baselines.naive import naive
+from pucl.baselines import fit_baseline
 from pucl.bench.figures import embedding_picture
 from pucl.bench.supervised import fit_supervised
 from pucl.data import Dataset, load
@@ -94,13 +93,14 @@ def run_demo(
 
 
 def _on_pixels(x: Tensor, x_test: Tensor, sample: PUSample, data: Dataset, seed: int) -> dict[str, Scores]:
-    labelled = torch.from_numpy(sample.s)
     pixels = Encoder(Standardise.of(x), nn.Flatten())
     z, z_test = embed(pixels, x), embed(pixels, x_test)
     head = fit_head(z, sample.s, pseudo_label(z, sample.s, seed=seed))
+    names = ("naive", "labelled_centroid")
+    simple = {name: fit_baseline(name, x, sample.s, encoder="raw", device="cpu") for name in names}
     return {
-        "naive (unlabelled as negative)": evaluate(data.y_test, naive(x, labelled)(x_test)),
-        "nearest labelled centroid": evaluate(data.y_test, labelled_centroid(x, labelled)(x_test)),
+        "naive (unlabelled as negative)": evaluate(data.y_test, simple["naive"](x_test)),
+        "nearest labelled centroid": evaluate(data.y_test, simple["labelled_centroid"](x_test)),
         "raw pixels + kernel_cvir": evaluate(data.y_test, head(z_test)),
     }
 

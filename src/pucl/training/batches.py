@@ -37,10 +37,10 @@ def epoch_order(labelled: Tensor, config: TrainConfig, epoch: int) -> Tensor:
     n_labelled = min(max(round(config.labelled_share * size), 1), size - 1)
     chosen, others = labelled.cpu().nonzero().flatten(), (~labelled.cpu()).nonzero().flatten()
     parts = ((chosen, n_labelled), (others, size - n_labelled))
-    return torch.cat([_passes(rows, steps * k, generator).view(steps, k) for rows, k in parts], dim=1)
+    return torch.cat([passes(rows, steps * k, generator).view(steps, k) for rows, k in parts], dim=1)
 
 
-def _passes(rows: Tensor, n: int, generator: Generator) -> Tensor:
+def passes(rows: Tensor, n: int, generator: Generator) -> Tensor:
     """The first n rows of as many shuffled passes as it takes."""
     passes = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(-(-n // len(rows)))]
     return torch.cat(passes)[:n]

@@ -10,6 +10,7 @@ from pucl.errors import Described, bad_argument
 from pucl.losses import Objective
 from pucl.losses.ranks import rank_and_world
 from pucl.training.batches import epoch_order, fits, resident_batches, steps_per_epoch, streamed_batches
+from pucl.training.capture import Captured
 from pucl.training.config import TrainConfig
 from pucl.training.memory import advice, fitting_batch, is_out_of_memory
 from pucl.training.optimisers import make_optimiser
@@ -19,7 +20,7 @@ from pucl.training.schedule import learning_rate
 from pucl.training.seeds import seed_of
 from pucl.training.signals import Stop
 from pucl.training.state import restore, save
-from pucl.training.update import Captured, Result, Update
+from pucl.training.update import Result, Update
 from pucl.views import View
 from pucl.views.draws import rows_generator
 
@@ -152,7 +153,9 @@ class Run:
         if self.config.compile:
             update.network = torch.compile(update.network, dynamic=False)  # type: ignore[assignment]
             update.view = torch.compile(update.view, dynamic=False)
-        return Captured(update) if self.config.capture or (self.config.capture is None and safe) else update
+        if not (safe if self.config.capture is None else self.config.capture):
+            return update
+        return Captured(update, generators=[self.generator], optimisers=[self.optimiser])
 
     def _plain_update(self) -> Update:
         low = self.config.precision == "bfloat16" or (self.config.precision == "auto" and self.device.type == "cuda")

@@ -1,8 +1,7 @@
-"""One step of training: a batch → two views → projections → loss → gradients → weights; plain or as a CUDA graph."""
+"""One step of training: a batch → two views → projections → loss → gradients → weights."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -12,8 +11,6 @@ from pucl.encoders.inputs import to_float
 from pucl.losses import Objective
 from pucl.losses.ranks import rank_and_world
 from pucl.views import View
-
-WARM = 3  # steps taken one by one before a graph is made of them: kernels are chosen and memory is laid out in these
 
 
 @dataclass(frozen=True)
@@ -72,38 +69,3 @@ class Update:
         self.optimiser.zero_grad(set_to_none=True)
         (loss * rank_and_world()[1]).backward()  # type: ignore[no-untyped-call]  # processes average their gradients
         return loss, z1, z2
-
-
-class Captured:
-    """The same step as a CUDA graph: the device launches its kernels itself.
-
-    The first steps are taken as they are; then one is recorded, and every further step replays it on the batch put into
-    its place. The optimiser's learning rate must be a tensor.
-    """
-
-    def __init__(self, update: Update) -> None:
-        self.update = update
-        self.taken = 0
-        self.graph: Any = None
-        self.inputs: tuple[Tensor, Tensor]
-        self.result: Result
-
-    def __call__(self, batch: Tensor, labelled: Tensor) -> Result:
-        """Take the step."""
-        self.taken += 1
-        if self.taken <= WARM:
-            return self.update(batch, labelled)
-        if self.graph is None:
-            self._record(batch, labelled)
-        for place, value in zip(self.inputs, (batch, labelled), strict=True):
-            place.copy_(value)
-        self.graph.replay()
-        return self.result
-
-    def _record(self, batch: Tensor, labelled: Tensor) -> None:
-        self.inputs = (batch.clone(), labelled.clone())
-        self.graph = torch.cuda.CUDAGraph()
-        self.graph.register_generator_state(self.update.generator)
-        self.update.optimiser.zero_grad(set_to_none=True)  # gradients get their lasting place inside the graph
-        with torch.cuda.graph(self.graph, stream=torch.cuda.current_stream()):
-            self.result = self.update(*self.inputs)

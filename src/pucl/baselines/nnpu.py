@@ -1,0 +1,53 @@
+"""nnPU (Kiryo et al. 2017): the unbiased risk with the part of the negatives kept from going below 0."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.risk import minimise
+from pucl.baselines.upu import PRESETS as RISK_PRESETS
+from pucl.baselines.upu import RiskSettings
+from pucl.registry import register
+from pucl.risks.nnpu import nnpu as non_negative
+
+
+@dataclass(frozen=True, kw_only=True)
+class NnPUSettings(RiskSettings):
+    """Those of nnPU.
+
+    Attributes:
+        beta: how far below 0 the part of the negatives may go.
+        gamma: the size of the steps back.
+    """
+
+    beta: float = 0.0
+    gamma: float = 1.0
+
+
+DEFAULT = NnPUSettings()
+PRESETS = {task: NnPUSettings(**vars(preset)) for task, preset in RISK_PRESETS.items()}
+
+
+@register("baselines", reference="Kiryo et al. 2017; eq:nnPU", needs_prior=True)
+def nnpu(problem: Problem, settings: NnPUSettings = DEFAULT) -> nn.Module:
+    """The non-negative PU risk, with the authors' step back where the negatives' part falls below 0.
+
+        min_f  π R_P⁺ + max(−β, R_U⁻ − π R_P⁻)
+
+    where the R are mean losses of a batch; the gradient is −γ ∇(R_U⁻ − π R_P⁻) where that part is below −β, see
+    `pucl.risks.nnpu`.
+
+    Fidelity: author code (kiryor/nnPUlearning).
+
+    Differs:
+        - The networks of the tables, as for uPU.
+
+    Presets: those of uPU, with β = 0 and γ = 1.
+    """
+
+    def risk(logits: Tensor, labelled: Tensor) -> Tensor:
+        how = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma}
+        return non_negative(logits, labelled, prior=problem.share, **how)  # type: ignore[arg-type]
+
+    return minimise(problem, settings, risk)

@@ -1,0 +1,160 @@
+"""The loop of the baselines: rows lie on the device, and a step, whatever it does, is replayed as a CUDA graph."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.optim import SGD, Adam, Optimizer
+
+from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.settings import LEAST_STEPS, Settings
+from pucl.errors import RunError
+from pucl.training.batches import passes
+from pucl.training.capture import Captured
+from pucl.training.seeds import seed_of
+
+Draws = Callable[[Generator, int], Sequence[Tensor]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of a step; with batches in two streams the first `n_labelled` are the labelled ones.
+
+    Attributes:
+        x: raw rows (m, …).
+        labelled: which are labelled, (m,) bool.
+        rows: their numbers, (m,).
+        n_labelled: how many labelled rows come first, 0 for shuffled batches.
+        draws: what the method's `draws` gave for this step.
+    """
+
+    x: Tensor
+    labelled: Tensor
+    rows: Tensor
+    n_labelled: int
+    draws: tuple[Tensor, ...] = ()
+
+    @property
+    def positive(self) -> Tensor:
+        """The labelled rows of batches in two streams."""
+        return self.x[: self.n_labelled]
+
+    @property
+    def unlabelled(self) -> Tensor:
+        """The unlabelled rows of batches in two streams."""
+        return self.x[self.n_labelled :]
+
+
+class Learner:
+    """A network, or several taken together, its optimiser and its learning rate."""
+
+    def __init__(self, network: nn.Module, settings: Settings) -> None:
+        self.network, self.settings = network, settings
+        parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        self.rate = torch.tensor(settings.learning_rate, device=parameters[0].device)
+        self.optimiser = _optimiser(parameters, self.rate, settings)
+
+    def descend(self, loss: Tensor) -> None:
+        """One step down the gradient of the loss."""
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+
+
+def _optimiser(parameters: list[nn.Parameter], rate: Tensor, settings: Settings) -> Optimizer:
+    if settings.optimiser == "sgd":
+        how = {"momentum": settings.momentum, "nesterov": settings.nesterov}
+        return SGD(parameters, lr=rate, weight_decay=settings.weight_decay, fused=True, **how)  # type: ignore[arg-type]
+    return Adam(
+        parameters,
+        lr=rate,
+        betas=settings.betas,
+        weight_decay=settings.weight_decay,
+        amsgrad=settings.amsgrad,
+        capturable=rate.is_cuda,
+        fused=True,
+    )
+
+
+def steps_of(problem: Problem, settings: Settings) -> int:
+    """The steps of an epoch."""
+    n = len(problem.x) if settings.labelled_batch is None else len(problem.unlabelled)
+    return settings.steps or max(LEAST_STEPS, n // settings.batch_size)
+
+
+def train(
+    problem: Problem,
+    settings: Settings,
+    update: Callable[[Batch], Tensor],
+    *learners: Learner,
+    phase: str = "train",
+    draws: Draws = lambda _generator, _steps: (),
+    before_epoch: Callable[[int], None] = lambda _: None,
+    captured: bool = True,
+) -> None:
+    """Take all steps.
+
+    Args:
+        problem: the rows.
+        settings: how many steps, of which batches.
+        update: takes one step, usually by `Learner.descend`, and returns a value that must stay finite. On a GPU it is
+            recorded once and replayed: it must not ask the device for a number (no ``if`` on a tensor, no ``.item()``),
+            and what changes between steps must be a tensor changed in place.
+        learners: whose learning rates follow their settings and whose networks are in training mode.
+        phase: a name for the seeds, for methods that train more than once.
+        draws: (generator on the CPU, steps) → tensors with a first axis of `steps`; each step gets its part.
+        before_epoch: called with the number of the epoch; here the device may be asked.
+        captured: False for a step that cannot be recorded.
+    """
+    steps, n_labelled, at = steps_of(problem, settings), settings.labelled_batch or 0, 0
+
+    def plain(rows: Tensor, *drawn: Tensor) -> Tensor:
+        return update(Batch(problem.x.index_select(0, rows), problem.labelled[rows], rows, n_labelled, drawn))
+
+    optimisers = [learner.optimiser for learner in learners]
+    graph = captured and problem.x.is_cuda
+    step = Captured(plain, generators=[problem.generator], optimisers=optimisers) if graph else plain
+    with _stream(problem.device), torch.backends.cudnn.flags(enabled=True, benchmark=True):
+        for epoch in range(settings.epochs):
+            before_epoch(epoch)
+            for learner in learners:
+                learner.network.train()
+            inputs = [part.to(problem.device) for part in _epoch(problem, settings, f"{phase}/{epoch}", steps, draws)]
+            value = torch.zeros((), device=problem.device)
+            for own in zip(*inputs, strict=True):
+                for learner in learners:
+                    learner.rate.fill_(learner.settings.rate(at, steps))
+                problem.generator.manual_seed(seed_of(problem.seed, phase, at))
+                value = step(*own)
+                at += 1
+            if not value.isfinite():
+                advice = "lower the learning rate"
+                raise RunError(f"{problem.owner}: the loss is not finite in epoch {epoch + 1} of {phase!r}; {advice}")
+    for learner in learners:
+        learner.network.eval()
+
+
+def _epoch(problem: Problem, settings: Settings, name: str, steps: int, draws: Draws) -> list[Tensor]:
+    """The rows of every step, (steps, m), and what the method draws; on the CPU, the same for every device."""
+    generator = problem.drawing(f"batches/{name}")
+    n_labelled, n = settings.labelled_batch, settings.batch_size
+    if n_labelled is None:
+        order = passes(torch.arange(len(problem.x)), steps * n, generator).view(steps, n)
+    else:
+        parts = ((problem.positives, n_labelled), (problem.unlabelled, n))
+        order = torch.cat([passes(rows.cpu(), steps * k, generator).view(steps, k) for rows, k in parts], dim=1)
+    return [order, *draws(generator, steps)]
+
+
+@contextmanager
+def _stream(device: torch.device) -> Iterator[None]:
+    """A stream of one's own, which recording needs; the streams wait for each other at both ends."""
+    if device.type != "cuda":
+        yield
+        return
+    torch.cuda.synchronize(device)
+    with torch.cuda.stream(torch.cuda.Stream(device)):  # type: ignore[no-untyped-call]
+        yield
+    torch.cuda.synchronize(device)
