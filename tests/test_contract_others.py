@@ -1,7 +1,6 @@
 """What every registered view, encoder, data set, pseudo-labeller, prior estimator, head and baseline must satisfy."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import torch
 from torch import Generator, Tensor, nn
 
 from pucl.data import load
-from pucl.data.pu_split import make_pu
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.errors import InputError, MissingDataError
 from pucl.heads import fit_head
@@ -177,22 +175,3 @@ def test_head(entry: Entry) -> None:
     logits = head(z_test)
     assert logits.shape == (len(z_test),) and logits.isfinite().all()
     assert evaluate(y_test, logits.detach()).accuracy > 0.97
-
-
-@over("baselines")
-@pytest.mark.parametrize("task", ["digits", "gaussians"])
-def test_baseline(entry: Entry, task: str) -> None:
-    options: dict[str, Any] = {"modes": 1, "prior": 0.4} if task == "gaussians" else {}
-    data = load(task, **options)
-    if data.kind not in entry.inputs:
-        pytest.skip(f"{entry.name} does not take {data.kind} data")
-    sample = make_pu(data.y_train, 100)
-    x, labelled = torch.as_tensor(data.x_train[sample.rows]), torch.as_tensor(sample.s)
-    prior = needed_prior(entry, sample.prior)
-    first, again = (entry.function(x, labelled, prior=prior, seed=0) for _ in range(2))
-    x_test = torch.as_tensor(data.x_test)
-    with torch.no_grad():
-        logits = first(x_test)
-        assert torch.equal(logits, again(x_test)), "the same seed must give the same classifier"
-    assert logits.shape == (len(x_test),) and logits.isfinite().all()
-    assert evaluate(data.y_test, logits).auc > 0.85

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pucl.baselines import fit_baseline, settings_of
     from pucl.data import Dataset, load
     from pucl.data.observe import PUData, observe
     from pucl.data.own import OwnData, TableTransform, read
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pucl.embeddings import embed
     from pucl.encoders.saved import load_encoder, save_encoder
     from pucl.errors import InputError
-    from pucl.estimators import PriorEstimator, PseudoLabeler, PUClassifier, PUEncoder, pu_scorer
+    from pucl.estimators import PriorEstimator, PseudoLabeler, PUBaseline, PUClassifier, PUEncoder, pu_scorer
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
     from pucl.heads.finetune import fine_tune
@@ -36,6 +37,7 @@ _HOME = (
     ("InputError", "pucl.errors"),
     ("Model", "pucl.models.model"),
     ("OwnData", "pucl.data.own"),
+    ("PUBaseline", "pucl.estimators"),
     ("PUClassifier", "pucl.estimators"),
     ("PUData", "pucl.data.observe"),
     ("PUEncoder", "pucl.estimators"),
@@ -56,6 +58,7 @@ _HOME = (
     ("estimate_prior", "pucl.priors.estimate"),
     ("evaluate", "pucl.metrics"),
     ("fine_tune", "pucl.heads.finetune"),
+    ("fit_baseline", "pucl.baselines"),
     ("fit_head", "pucl.heads"),
     ("hold_out", "pucl.selection"),
     ("load", "pucl.data"),
@@ -71,6 +74,7 @@ _HOME = (
     ("save_encoder", "pucl.encoders.saved"),
     ("save_model", "pucl.models.folder"),
     ("select", "pucl.selection"),
+    ("settings_of", "pucl.baselines"),
     ("threshold_curve", "pucl.selection"),
 )
 
@@ -81,6 +85,7 @@ __all__ = [
     "InputError",
     "Model",
     "OwnData",
+    "PUBaseline",
     "PUClassifier",
     "PUData",
     "PUEncoder",
@@ -101,6 +106,7 @@ __all__ = [
     "estimate_prior",
     "evaluate",
     "fine_tune",
+    "fit_baseline",
     "fit_head",
     "hold_out",
     "load",
@@ -116,6 +122,7 @@ __all__ = [
     "save_encoder",
     "save_model",
     "select",
+    "settings_of",
     "threshold_curve",
 ]
 

@@ -26,9 +26,9 @@ from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Settings, preset_of
 from pucl.data import Kind
 from pucl.encoders.inputs import Standardise, as_rows
-from pucl.errors import InputError, bad_argument, check_count, check_share, unknown_name
+from pucl.errors import Described, InputError, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
-from pucl.registry import Entry, get
+from pucl.registry import get
 from pucl.training.pretraining import default_encoder
 from pucl.training.ranks import pick_device
 
@@ -66,7 +66,7 @@ def fit_baseline(
     reason = why_not(name, "image" if rows.ndim == 4 else "vector", given)
     if reason is not None:
         raise InputError(f"{owner}: {reason}")
-    how = _settings(entry, settings)
+    how = _settings(name, settings)
     place = pick_device(device)
     problem = Problem(
         owner=owner,
@@ -84,12 +84,17 @@ def fit_baseline(
     return scorer.eval().requires_grad_(False)
 
 
-def settings_of(name: str, task: str | None = None) -> Settings:
-    """The author's settings for a task where there are any, else the method's defaults."""
+def settings_of(name: str, task: str | None = None, **changes: Any) -> Settings:
+    """The author's settings for a task where there are any, else the method's defaults; with some fields changed."""
     entry = get("baselines", name)
-    default: Settings = inspect.signature(entry.function).parameters["settings"].default
-    presets = getattr(sys.modules[entry.function.__module__], "PRESETS", {})
-    return default if task is None else preset_of(presets, task) or default
+    found: Settings = inspect.signature(entry.function).parameters["settings"].default
+    if task is not None:
+        found = preset_of(getattr(sys.modules[entry.function.__module__], "PRESETS", {}), task) or found
+    known = [field.name for field in fields(found)]
+    for field in changes:
+        if field not in known:
+            raise unknown_name(f"setting of baseline {name!r}", field, known)
+    return replace(found, **changes)
 
 
 def why_not(name: str, kind: Kind, prior: float | None) -> str | None:
@@ -102,16 +107,11 @@ def why_not(name: str, kind: Kind, prior: float | None) -> str | None:
     return None
 
 
-def _settings(entry: Entry, given: Settings | Mapping[str, Any] | None) -> Settings:
-    default = settings_of(entry.name)
-    if given is None:
-        return default
-    if isinstance(given, Settings):
-        if not isinstance(given, type(default)):
-            raise bad_argument(f"baseline {entry.name!r}", "settings", f"of type {type(default).__name__}", given)
-        return given
-    known = [field.name for field in fields(default)]
-    for name in given:
-        if name not in known:
-            raise unknown_name(f"setting of baseline {entry.name!r}", name, known)
-    return replace(default, **given)
+def _settings(name: str, given: Settings | Mapping[str, Any] | None) -> Settings:
+    if not isinstance(given, Settings):
+        return settings_of(name, **dict(given or {}))
+    kind = type(settings_of(name))
+    if not isinstance(given, kind):
+        got = Described(f"a {type(given).__name__}")
+        raise bad_argument(f"baseline {name!r}", "settings", f"a {kind.__name__} or some of its fields", got)
+    return given

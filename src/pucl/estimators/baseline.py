@@ -1,0 +1,139 @@
+"""PUBaseline: any published method as an estimator."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from pucl.baselines import Settings, fit_baseline, settings_of
+from pucl.data import Kind
+from pucl.embeddings import embed
+from pucl.encoders import make_encoder
+from pucl.encoders.inputs import Encoder, Standardise
+from pucl.errors import InputError, bad_argument
+from pucl.estimators.observed import as_input, observe, seed_of
+from pucl.fitting.recipe import RAW
+from pucl.labels import check_labels
+from pucl.ordering import auc
+from pucl.priors.estimate import estimate_prior
+from pucl.selection import PUScores, pu_scores
+
+OWNER = "PUBaseline"
+
+
+class PUBaseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A published method of learning from labelled positives and unlabelled rows, under the face of `PUClassifier`.
+
+    Args:
+        method: a registered baseline, see ``pucl list baselines``.
+        prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator (``"auto"``,
+            ``"bbe"`` …, used on the standardised rows), or None for methods that need none.
+        encoder: a registered encoder or a network of one's own; by the shape of the rows when not given.
+        task: the name of a benchmark task, to train with the author's settings for it.
+        settings: fields of the method's settings that are to be changed, such as ``{"epochs": 100}``.
+        kind: ``"image"``, ``"table"`` or ``"vector"``; by X when not given.
+        categorical: columns that hold categories although they hold numbers.
+        device: where to train; a GPU if there is one.
+        random_state: an int, a RandomState or None; the same int gives the same model.
+
+    Attributes:
+        classes_: the two values `predict` gives; the second means positive.
+        prior_: π, given or estimated; None for methods that went without.
+        settings_: everything it was trained with.
+        scorer_: the network itself, rows → logits.
+    """
+
+    def __init__(
+        self,
+        method: str = "nnpu",
+        *,
+        prior: float | str | None = None,
+        encoder: str | nn.Module | None = None,
+        task: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        kind: Kind | None = None,
+        categorical: Any = (),
+        device: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.prior = prior
+        self.encoder = encoder
+        self.task = task
+        self.settings = settings
+        self.kind = kind
+        self.categorical = categorical
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
+        """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
+        seed = seed_of(OWNER, self.random_state)
+        how: Settings = settings_of(self.method, self.task, **dict(self.settings or {}))
+        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
+        prior = self.prior
+        if isinstance(prior, str):
+            prior = estimate_prior(_as_they_are(seen.rows), seen.s, method=prior, seed=seed).value
+        scorer = fit_baseline(
+            self.method, seen.rows, seen.s, prior=prior, encoder=self.encoder, settings=how, seed=seed,
+            device=self.device,
+        )  # fmt: skip
+        self.scorer_, self.schema_, self.classes_ = scorer.cpu(), seen.schema, seen.classes
+        self.prior_, self.settings_ = prior, asdict(how)
+        if len(seen.schema.shape) == 1:
+            self.n_features_in_ = len(seen.schema.columns) or seen.schema.shape[0]
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.array([str(name) for name in seen.schema.columns], dtype=object)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Scores (n,), positive above 0; most methods do not make them log-odds."""
+        check_is_fitted(self, "scorer_")
+        x = as_input(OWNER, X)
+        width = getattr(self, "n_features_in_", None)
+        if width is not None and getattr(x, "ndim", 0) == 2 and not hasattr(x, "columns") and x.shape[1] != width:
+            raise InputError(f"X has {x.shape[1]} features, but {OWNER} is expecting {width} features as input")
+        rows = self.schema_.rows(x, owner=OWNER)
+        with torch.no_grad():
+            parts = [self.scorer_(part) for part in torch.split(rows, 4096)]
+        return torch.cat(parts).double().numpy()
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """The sigmoid of the scores, (n, 2): on the right side of ½, but not calibrated as those of `PUClassifier`."""
+        positive = torch.sigmoid(torch.from_numpy(self.decision_function(X))).numpy()
+        return np.stack([1 - positive, positive], axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """One of `classes_` for every row."""
+        found = self.decision_function(X) > 0
+        return np.asarray(self.classes_[found.astype(int)])
+
+    def score_report(self, X: Any, s: Any, *, prior: float | None = None) -> PUScores:  # noqa: N803
+        """What P and U tell of the model on rows it was not trained on; with the prior it was trained with, or one."""
+        scores, share = self.decision_function(X), self.prior_ if prior is None else prior
+        if share is None:
+            raise bad_argument(OWNER, "prior", "given to score_report, since the method went without", None)
+        return pu_scores(scores, s, prior=share)
+
+    def score(self, X: Any, s: Any) -> float:  # noqa: N803
+        """How well the scores tell P from U: the AUC, which needs no prior and no negatives."""
+        scores = self.decision_function(X)
+        labelled = check_labels(s, n_rows=len(scores), owner=OWNER)
+        return auc(scores[labelled], scores[~labelled])[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _as_they_are(rows: Tensor) -> Tensor:
+    """The standardised rows as embeddings."""
+    return embed(Encoder(Standardise.of(rows), make_encoder(RAW, tuple(rows.shape[1:]))), rows)

@@ -1,0 +1,160 @@
+"""What every baseline must keep: it learns, twice the same, says what it is, and answers bad input in one line."""
+
+import json
+import re
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pucl
+from pucl.baselines import Settings, fit_baseline, settings_of, why_not
+from pucl.data import Dataset
+from pucl.encoders import make_encoder
+from pucl.errors import InputError, RunError
+from pucl.registry import Entry, entries
+
+BASELINES = entries("baselines")
+SIMPLE = ("naive", "labelled_centroid")  # what the others are compared with
+TASKS: dict[str, dict[str, Any]] = {"digits": {}, "gaussians": {"modes": 3}}
+PAPER = {
+    "upu", "nnpu", "nnpu_mixup", "imbpu", "abspu", "pusb", "pubn", "apu", "vpu", "self_pu", "pan", "mixpul", "pulns",
+    "p3mix_c", "p3mix_e", "rank_pruning", "dist_pu", "pico", "wconpu",
+}  # fmt: skip
+
+every = pytest.mark.parametrize("entry", BASELINES.values(), ids=list(BASELINES))
+
+
+@cache
+def sample(task: str) -> tuple[Dataset, Tensor, Any, float]:
+    data = pucl.load(task, **TASKS[task])
+    drawn = pucl.make_pu(data.y_train, 100)
+    return data, torch.as_tensor(data.x_train[drawn.rows]), drawn.s, drawn.prior
+
+
+def small_net(inputs: int) -> nn.Module:
+    """Quick on a CPU, and people's own: two layers with batch norm."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layers = [nn.Linear(inputs, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 64), nn.BatchNorm1d(64)]
+        return nn.Sequential(nn.Flatten(), *layers, nn.ReLU())
+
+
+def fit(name: str, task: str, **how: Any) -> tuple[Dataset, nn.Module]:
+    data, x, s, prior = sample(task)
+    net = small_net(x[0].numel())
+    return data, fit_baseline(name, x, s, prior=prior, **{"encoder": net, "seed": 0, "device": "cpu", **how})
+
+
+def accuracy(data: Dataset, scorer: nn.Module) -> float:
+    return pucl.evaluate(data.y_test, scorer(torch.as_tensor(data.x_test))).accuracy
+
+
+@cache
+def naive(task: str) -> float:
+    return accuracy(*fit("naive", task))
+
+
+def test_every_method_of_the_tables_is_there() -> None:
+    assert set(BASELINES) >= PAPER | {"naive", "tedn", "elkan_noto", "bagging"}
+    assert {"robust_pu", "holistic_pu"} & set(BASELINES)
+
+
+@every
+@pytest.mark.parametrize("task", TASKS)
+def test_beats_naive(entry: Entry, task: str) -> None:
+    if entry.name in SIMPLE:
+        pytest.skip("what the others are compared with")
+    if why_not(entry.name, "image" if task == "digits" else "vector", 0.5):
+        pytest.skip(f"{entry.name} does not take such rows")
+    data, scorer = fit(entry.name, task)
+    assert accuracy(data, scorer) > naive(task) + 0.1
+    assert not scorer.training and not any(parameter.requires_grad for parameter in scorer.parameters())
+
+
+@every
+def test_the_same_seed_gives_the_same_scorer(entry: Entry) -> None:
+    data = sample("digits")[0]
+    quick = {"epochs": 2, "batch_size": 64, "steps": 3}
+    x = torch.as_tensor(data.x_test)
+    state = torch.get_rng_state()
+    first, again = (fit(entry.name, "digits", settings=quick)[1](x) for _ in range(2))
+    assert torch.equal(first, again)
+    assert torch.equal(state, torch.get_rng_state()), "the global generator must not be touched"
+    assert first.shape == (len(x),) and first.dtype == torch.float32 and first.isfinite().all()
+    # A scorer treats every row alone.
+    scorer = fit(entry.name, "digits", settings=quick)[1]
+    assert torch.allclose(scorer(x[:7]), first[:7], atol=1e-4)
+
+
+@every
+def test_says_what_it_is(entry: Entry) -> None:
+    text = entry.function.__doc__ or ""
+    assert re.search(r"^    Fidelity: (author code|paper only|second-hand)", text, re.MULTILINE), "no fidelity"
+    if entry.name in PAPER:
+        assert "Presets:" in text and re.search(r"^        [^\s-]", text, re.MULTILINE), "a formula, and presets"
+
+
+@every
+def test_settings_can_be_stored(entry: Entry) -> None:
+    for task in (None, "fmnist1", "cifar1", "cifar3", "alzheimer"):
+        found = settings_of(entry.name, task)
+        assert isinstance(found, Settings) and json.loads(json.dumps(asdict(found)))
+        if found.encoder is not None:
+            assert isinstance(make_encoder(found.encoder, (3, 64, 64)), nn.Module)
+    if entry.name in PAPER:
+        assert settings_of(entry.name, "fmnist1").encoder == "lenet5"
+        assert settings_of(entry.name, "cifar1").encoder == "cnn7"
+        assert settings_of(entry.name, "cifar3").encoder in ("cnn13", "resnet18")
+
+
+@every
+def test_a_missing_prior_is_said(entry: Entry) -> None:
+    _, x, s, _ = sample("digits")
+    if not entry.needs_prior:
+        assert why_not(entry.name, "image", None) is None
+        return
+    text = f"baseline '{entry.name}': prior must be a number strictly between 0 and 1, which the method needs; got None"
+    with pytest.raises(InputError, match=re.escape(text)):
+        fit_baseline(entry.name, x, s)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"name": "nnpuu"}, "unknown baselines 'nnpuu': did you mean 'nnpu'?"),
+        ({"prior": 1.5}, "baseline 'nnpu': prior must be a number strictly between 0 and 1; got 1.5"),
+        ({"settings": {"epoch": 3}}, "unknown setting of baseline 'nnpu' 'epoch': did you mean 'epochs'?"),
+        ({"settings": {"epochs": 0}}, "NnPUSettings: epochs must be a whole number ≥ 1; got 0"),
+        ({"settings": {"optimiser": "adan"}}, "unknown optimiser 'adan': did you mean 'adam'?"),
+        ({"settings": Settings()}, "baseline 'nnpu': settings must be a NnPUSettings or some of its fields"),
+        ({"s": [1, 0]}, "baseline 'nnpu': s must be of length 1158"),
+        ({"encoder": "lenet5"}, "encoder 'lenet5': x must be images of at least 28 × 28 pixels"),
+        ({"seed": -1}, "baseline 'nnpu': seed must be a whole number ≥ 0; got -1"),
+    ],
+)
+def test_bad_input_is_one_line(how: dict[str, Any], message: str) -> None:
+    _, x, s, _ = sample("digits")
+    given: dict[str, Any] = {"name": "nnpu", "x": x, "s": s, "prior": 0.5, "device": "cpu", **how}
+    with pytest.raises(InputError) as caught:
+        fit_baseline(given.pop("name"), given.pop("x"), given.pop("s"), **given)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_table_given_to_a_method_of_images_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    monkeypatch.setitem(pucl.registry._entries["baselines"], "nnpu", replace(BASELINES["nnpu"], inputs=("image",)))
+    reason = "x must be image data; got table data"
+    assert why_not("nnpu", "table", 0.5) == reason
+    with pytest.raises(InputError, match="baseline 'nnpu': x must be image data; got vector data"):
+        fit_baseline("nnpu", np.zeros((10, 3)), [1] + [0] * 9, prior=0.5)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run() -> None:
+    with pytest.raises(RunError, match="baseline 'upu': the loss is not finite in epoch 1 of 'train'; lower the learn"):
+        fit("upu", "gaussians", settings={"learning_rate": 1e30, "loss": "logistic"})
