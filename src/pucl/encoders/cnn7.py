@@ -4,6 +4,7 @@ from torch import nn
 
 from pucl.encoders import Shape
 from pucl.encoders.inputs import check_sides
+from pucl.encoders.stem import StemConvolution
 from pucl.errors import bad_argument
 from pucl.registry import register
 
@@ -36,7 +37,8 @@ def _cifar(input_shape: Shape) -> nn.Module:
     channels, *sides = input_shape
     height, width = ((side - 3) // 2 for side in sides)
     return nn.Sequential(
-        *_conv(channels, 96, 3),
+        StemConvolution(channels, 96, 3),
+        nn.ReLU(),
         *_conv(96, 96, 3, stride=2),
         *_conv(96, 192, 1),
         *_conv(192, 10, 1),
