@@ -60,7 +60,8 @@ def test_cnn7_for_cifar() -> None:
     network = make_encoder("cnn7", (3, 32, 32))  # 32 → 30 → 14, hence 10 · 14² = 1960
     convs = (3 * 96 * 9 + 96) + (96 * 96 * 9 + 96) + (96 * 192 + 192) + (192 * 10 + 10)
     assert size(network) == convs + (1960 * 1000 + 1000) + (1000 * 1000 + 1000)
-    assert kinds(network) == ["Conv2d", "ReLU"] * 4 + ["Flatten", "Linear", "ReLU", "Linear"]
+    convolutions = ["StemConvolution", "ReLU"] + ["Conv2d", "ReLU"] * 3
+    assert kinds(network) == [*convolutions, "Flatten", "Linear", "ReLU", "Linear"]
     assert network(torch.rand(2, 3, 32, 32)).shape == (2, 1000)
 
 
