@@ -37,7 +37,7 @@ LAYERS = (
     ("bench", "theory"),
     ("console",),
     ("cli_options", "cli_show"),
-    ("cli_data", "cli_fit", "cli_model", "cli_train"),
+    ("cli_bench", "cli_data", "cli_fit", "cli_model", "cli_train"),
     ("cli",),
     ("__main__",),
 )

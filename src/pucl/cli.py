@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pucl import __version__
+from pucl.cli_bench import app as bench_app
 from pucl.cli_data import app as data_app
 from pucl.cli_fit import fit, prior
 from pucl.cli_model import export, inspect, predict, report
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench")
 for verb in (fit, predict, report, inspect, prior, export, pretrain):
     app.command()(verb)
 

@@ -1,6 +1,7 @@
 """nnPU (Kiryo et al. 2017): the unbiased risk with the part of the negatives kept from going below 0."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from torch import Tensor, nn
 
@@ -26,7 +27,7 @@ class NnPUSettings(RiskSettings):
 
 
 DEFAULT = NnPUSettings()
-PRESETS = {task: NnPUSettings(**vars(preset)) for task, preset in RISK_PRESETS.items()}
+PRESETS = MappingProxyType({task: NnPUSettings(**vars(preset)) for task, preset in RISK_PRESETS.items()})
 
 
 @register("baselines", reference="Kiryo et al. 2017; eq:nnPU", needs_prior=True)

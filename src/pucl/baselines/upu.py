@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
+from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.risk import minimise
 from pucl.baselines.shared.settings import Settings
@@ -24,21 +25,9 @@ class RiskSettings(Settings):
 
 
 DEFAULT = RiskSettings(epochs=5)  # it overfits: the fewer the better, where nobody has measured
-_CIFAR = RiskSettings(encoder="cnn13", epochs=100, batch_size=500, learning_rate=1e-5, weight_decay=0.005)
-PRESETS = {
-    "mnist": RiskSettings(
-        encoder="mlp", epochs=100, steps=2, batch_size=30_000, learning_rate=1e-3, weight_decay=0.005
-    ),
-    "fmnist": RiskSettings(
-        encoder="lenet5", epochs=100, steps=2, batch_size=30_000, learning_rate=1e-3, weight_decay=0.005
-    ),
-    "cifar": _CIFAR,
-    "cifar1": replace(_CIFAR, encoder="cnn7"),
-    "cifar2": replace(_CIFAR, encoder="cnn7"),
-    "svhn": _CIFAR,
-    "stl": replace(_CIFAR, encoder="cnn7"),
-    "alzheimer": replace(_CIFAR, encoder="resnet50", batch_size=64),
-}
+_CIFAR = RiskSettings(epochs=100, batch_size=500, learning_rate=1e-5, weight_decay=0.005)
+_MNIST = replace(_CIFAR, steps=2, batch_size=30_000, learning_rate=1e-3)
+PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST, alzheimer=replace(_CIFAR, batch_size=64))
 
 
 @register("baselines", reference="du Plessis et al. 2015; eq:uPU", needs_prior=True)
@@ -56,7 +45,7 @@ def upu(problem: Problem, settings: RiskSettings = DEFAULT) -> nn.Module:
         - The tables name the networks (7-layer CNN for CIFAR-I and II); the code has the 13-layer CNN.
 
     Presets: MNIST and F-MNIST Adam 1e-3, 100 epochs of two batches of 30,000; CIFAR Adam 1e-5, 100 epochs of batches of
-    500; weight decay 0.005, P and U shuffled together.
+    500; weight decay 0.005, P and U shuffled together. All others as CIFAR, Alzheimer with batches of 64.
     """
 
     def risk(logits: Tensor, labelled: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,5 +20,9 @@ def provenance(device: str = "cpu", commit: str | None = None) -> dict[str, Any]
 
 
 def _head() -> str:
-    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
+    command, here = ["git", "rev-parse", "--short", "HEAD"], Path(__file__).parent
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here)  # noqa: S603
+    except OSError:  # no git here
+        return "unknown"
     return run.stdout.strip() or "unknown"

@@ -1,0 +1,33 @@
+"""The networks of the tables, which most presets share."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from pucl.baselines.shared.settings import Settings
+
+S = TypeVar("S", bound=Settings)
+NETWORKS = MappingProxyType(
+    {
+        "mnist": "mlp",
+        "fmnist": "lenet5",
+        "cifar": "cnn13",
+        "cifar1": "cnn7",
+        "cifar2": "cnn7",
+        "svhn": "cnn13",
+        "stl": "cnn7",
+        "alzheimer": "resnet50",
+    }
+)
+
+
+def with_networks(cifar: S, **others: S) -> Mapping[str, S]:
+    """Presets of all data sets with the networks of the tables.
+
+    Args:
+        cifar: the settings for CIFAR, and for data whose author has none of their own.
+        others: those for other data by its name ("fmnist", "mnist", "stl", "svhn", "alzheimer").
+    """
+    made = {task: others.get(task.rstrip("0123456789"), cifar) for task in NETWORKS}
+    return MappingProxyType({task: replace(how, encoder=NETWORKS[task]) for task, how in made.items()})

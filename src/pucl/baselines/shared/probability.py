@@ -1,0 +1,115 @@
+"""P(s = 1 | x): how likely a row is to be labelled, by a network or, on raw rows, by a logistic regression."""
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pucl.baselines.shared.averaging import Best
+from pucl.baselines.shared.loop import Batch, Learner, train
+from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.settings import Settings
+from pucl.encoders.inputs import Encoder
+from pucl.errors import check_count, check_share
+from pucl.heads import LinearHead
+from pucl.logistic import fit_logistic, stratified_folds
+from pucl.training.seeds import seed_of
+
+L2 = 1e-2  # of the logistic regression on raw rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbabilitySettings(Settings):
+    """Those of a network whose outputs are to be probabilities.
+
+    Attributes:
+        held_out: share of P and of U that is not trained on but says which epoch is the best.
+        folds: of the cross-fitting; fewer when P or U is smaller.
+    """
+
+    epochs: int = 10
+    learning_rate: float = 1e-4
+    held_out: float = 0.1
+    folds: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_share(type(self).__name__, "held_out", self.held_out)
+        check_count(type(self).__name__, "folds", self.folds, low=2)
+
+
+def split(problem: Problem, share: float, purpose: str = "held out") -> tuple[Tensor, Tensor]:
+    """The numbers of the rows that are left and of those held out: a share of P and of U each."""
+    numbered = replace(problem, x=torch.arange(len(problem.x), device=problem.device))
+    left, held = numbered.hold_out(share, purpose)
+    return left.x, held.x
+
+
+def fit_probability(
+    problem: Problem,
+    settings: ProbabilitySettings,
+    *,
+    target: Tensor | None = None,
+    weight: Tensor | None = None,
+    number: int = 0,
+    phase: str = "train",
+) -> nn.Module:
+    """A scorer whose sigmoid explains the targets.
+
+        min_f  mean_i v_i · CE(σ(f(x_i)), t_i)
+
+    where the mean is over the rows that are not held out; of all epochs the one counts in which the same mean over
+    those held out is the lowest, because a network trained to the end knows every labelled row by heart.
+
+    Args:
+        problem: the rows.
+        settings: how to train.
+        target: t within [0, 1], (n,); the labels s when not given.
+        weight: v ≥ 0, (n,); 1 when not given.
+        number: of the network, for its first weights.
+        phase: a name for the seeds.
+    """
+    target = problem.labelled.float() if target is None else target
+    weight = torch.ones_like(target) if weight is None else weight
+    if problem.encoder == "raw":
+        return _regression(problem, target, weight)
+    left, held = split(problem, settings.held_out, f"held out/{phase}")
+    network, goals, loads = problem.network(number), target[left], weight[left]
+    learner, best = Learner(network, settings), Best(network)
+
+    def update(batch: Batch) -> Tensor:
+        loss = _loss(network(batch.x), goals[batch.rows], loads[batch.rows])
+        learner.descend(loss)
+        return loss.detach()
+
+    def look(epoch: int) -> None:
+        if epoch:
+            best.look(float(_loss(problem.scores(network, held), target[held], weight[held])))
+
+    train(problem.part(left), settings, update, learner, phase=phase, before_epoch=look)
+    look(settings.epochs)
+    best.restore()
+    return network
+
+
+def out_of_fold(problem: Problem, settings: ProbabilitySettings) -> tuple[Tensor, Tensor]:
+    """The logits of P(s = 1 | x) of every row by a network that never saw it, and the fold of every row, both (n,)."""
+    folds = min(settings.folds, len(problem.positives), len(problem.unlabelled))
+    fold = stratified_folds(problem.labelled, folds, seed_of(problem.seed, "folds", 0))
+    logits = torch.empty(len(problem.x), device=problem.device)
+    for k in range(folds):
+        inside, outside = (fold == k).nonzero().flatten(), (fold != k).nonzero().flatten()
+        scorer = fit_probability(problem.part(outside), settings, number=k, phase=f"fold {k}")
+        logits[inside] = problem.scores(scorer, inside)
+    return logits, fold
+
+
+def _loss(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    return F.binary_cross_entropy_with_logits(logits, target, weight)
+
+
+def _regression(problem: Problem, target: Tensor, weight: Tensor) -> nn.Module:
+    encoder = Encoder(problem.standardise, nn.Flatten()).to(problem.device)
+    layer = fit_logistic(encoder(problem.x), target, weight, l2=L2)
+    return nn.Sequential(encoder, LinearHead(layer.weight[0], layer.bias[0]))

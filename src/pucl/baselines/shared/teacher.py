@@ -1,0 +1,41 @@
+"""Teachers that are the mean of a student's past weights: at first of all of them, later of the recent ones."""
+
+import torch
+from torch import Tensor, nn
+
+
+class MeanTeacher:
+    """A network whose weights follow those of a student (Tarvainen & Valpola 2017).
+
+        θ' ← d θ' + (1 − d) θ,    d = min(1 − 1 / (t + 1), decay)
+
+    where t counts the updates. Starting from 0, the first update makes the teacher a copy of the student, and until d
+    reaches `decay` its weights are the plain mean of what it was shown. Its batch norms work as in training and keep
+    statistics of their own, because those of the student do not fit averaged weights. All of it can be recorded as a
+    CUDA graph.
+
+    Args:
+        network: the teacher, of the same make as the student; its weights are used and changed.
+        student: whom it follows.
+        decay: the largest d.
+        seen: t of the first update.
+    """
+
+    def __init__(self, network: nn.Module, student: nn.Module, decay: float, *, seen: int = 0) -> None:
+        self.network, self.student, self.decay = network.requires_grad_(False).train(), student, decay
+        self.seen = torch.tensor(float(seen), device=next(student.parameters()).device)
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor) -> Tensor:
+        """What the teacher says of raw rows."""
+        out: Tensor = self.network(x)
+        return out
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Show the teacher the student as it is now."""
+        kept = (1 - 1 / (self.seen + 1)).clamp(max=self.decay)
+        theirs, ours = ([value.detach() for value in net.parameters()] for net in (self.network, self.student))
+        torch._foreach_mul_(theirs, kept)
+        torch._foreach_add_(theirs, torch._foreach_mul(ours, 1 - kept))
+        self.seen += 1

@@ -1,0 +1,188 @@
+"""The page of the baselines: what each is, how faithful, what it costs, and our numbers beside the published ones."""
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from pucl.bench.cells import Config, is_baseline
+from pucl.bench.layouts import ours
+from pucl.bench.published import METHODS, TABLES, Published, published
+from pucl.bench.store import newest
+from pucl.bench.tables import METRIC, latest_variant
+from pucl.bench.tables import Entry as Cell
+from pucl.errors import Described, InputError, bad_argument
+from pucl.files import replace_file
+from pucl.registry import Entry, entries
+
+OWNER = "pucl bench baselines"
+TASKS: Mapping[str, str] = MappingProxyType({"fmnist1": "F-MNIST-I", "cifar1": "CIFAR-I", "cifar3": "CIFAR-III"})
+NEAR = 2.0  # points from the published number that need no explanation
+NOTHING = "–"
+HEAD = """# Baselines
+
+<!-- Written by 'pucl bench baselines' from the registry and results/benchmark.jsonl; do not edit. -->
+
+Every method takes rows and PU labels and returns a scorer, through one function or one estimator:
+
+```python
+pucl.PUBaseline("nnpu", prior=0.4).fit(X, s).predict(X)
+pucl.fit_baseline("vpu", x, s, settings=pucl.settings_of("vpu", "cifar1"))
+```
+
+`pucl bench run paper/baselines1.toml` runs them with their authors' settings.
+"""
+
+
+@dataclass(frozen=True)
+class About:
+    """What the docstring of a method says.
+
+    Attributes:
+        fidelity: where our version comes from.
+        differs: every place where it differs from the author's code.
+        presets: the author's settings.
+    """
+
+    fidelity: str
+    differs: tuple[str, ...]
+    presets: str
+
+    @classmethod
+    def of(cls, entry: Entry) -> "About":
+        """Read from the docstring; what is not there is empty."""
+        text = inspect.getdoc(entry.function) or ""
+        found = re.search(r"^Differs:\n((?:[ \t]+.*\n?|\n(?=[ \t]))*)", text, re.MULTILINE)
+        points = re.split(r"^\s*- ", found[1], flags=re.MULTILINE)[1:] if found else []
+        return cls(_paragraph(text, "Fidelity"), tuple(_line(point) for point in points), _paragraph(text, "Presets"))
+
+
+def baselines_page(lines: Iterable[Config], notes: Mapping[str, Mapping[str, str]]) -> str:
+    """The page, from results and from notes by task and method on numbers that are not near the published ones."""
+    stored = [line for line in newest(lines).values() if is_baseline(line["config"])]
+    known = entries("baselines")
+    told = {name: About.of(entry) for name, entry in known.items()}
+    return "\n".join(
+        [
+            HEAD,
+            "## What they are\n",
+            _overview(known, told),
+            "## Numbers\n",
+            _numbers(known, stored, notes),
+            "## Where they differ from their authors' code\n",
+            _common(),
+            *(_section(known[name], about) for name, about in told.items()),
+        ]
+    )
+
+
+def write_page(out: Path, lines: Iterable[Config], notes: Path) -> None:
+    """Write the page, whole or not at all."""
+    page = baselines_page(lines, read_notes(notes))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(out, page.encode())
+
+
+def read_notes(path: Path) -> dict[str, dict[str, str]]:
+    """Explanations by task and method from a TOML file; unknown names are errors."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{OWNER}: {path} cannot be read: {error}") from None
+    for task, texts in found.items():
+        for name in texts if task in TASKS else [task]:
+            if name not in entries("baselines"):
+                allowed = f"texts by task ({', '.join(TASKS)}) and method"
+                raise bad_argument(OWNER, str(path), allowed, Described(f"{task}.{name}"))
+    return found
+
+
+def _overview(known: Mapping[str, Entry], told: Mapping[str, About]) -> str:
+    rows = ["| name | what it does | needs π | fidelity | from |", "|---|---|:-:|---|---|"]
+    for name, entry in known.items():
+        prior = "yes" if entry.needs_prior else "no"
+        kind = told[name].fidelity.split("(")[0].split(",")[0].split(";")[0].split(":")[0].strip(" .")
+        rows.append(f"| `{name}` | {entry.summary} | {prior} | {kind} | {entry.reference} |")
+    return "\n".join([*rows, ""])
+
+
+def _numbers(known: Mapping[str, Entry], stored: list[Config], notes: Mapping[str, Mapping[str, str]]) -> str:
+    """A row for every method of the paper's tables, a footnote for every number that is not near the published one."""
+    texts: list[str] = []
+    rows = [
+        "| method | " + " | ".join(f"{title}: paper | ours | s" for title in TASKS.values()) + " |",
+        "|---|" + "---:|---:|---:|" * len(TASKS),
+    ]
+    for name, title in METHODS.items():
+        if name not in known:
+            continue
+        parts = []
+        for task in TASKS:
+            paper, n = _published(title, task)
+            cell, seconds = _ours(stored, name, task, n)
+            cell.published = paper
+            mark = ""
+            if cell.difference is not None and abs(cell.difference) > NEAR:
+                texts.append(f"**{title}, {TASKS[task]}**: {notes.get(task, {}).get(name, 'not explained yet')}")
+                mark = f" [{len(texts)}]"
+            parts.append(f"{_theirs(paper, n)} | {ours(cell) if cell.values else NOTHING}{mark} | {seconds}")
+        rows.append(f"| {title} | " + " | ".join(parts) + " |")
+    legend = (
+        "Test accuracy in %, 1,000 labelled positives unless said otherwise; ours mean ± standard deviation (seeds), "
+        "with the true prior where one is needed, last epoch or the best by PU validation. s: seconds of one run on "
+        "the card it was run on, several at a time. A number in brackets leads to a note where ours is more than 2 "
+        "points away."
+    )
+    return "\n".join([*rows, "", legend, "", *(f"{at}. {text}" for at, text in enumerate(texts, start=1)), ""])
+
+
+def _published(title: str, task: str) -> tuple[Published | None, int]:
+    """The paper's number and its number of labelled rows: 1,000 if there is such a one."""
+    for n in (1000, 3000):
+        for table in TABLES:
+            if (title, (task, n)) in published(table):
+                return published(table)[title, (task, n)], n
+    return None, 1000
+
+
+def _theirs(paper: Published | None, n: int) -> str:
+    if paper is None:
+        return NOTHING
+    return f"{paper.accuracy} ± {paper.std}" + ("" if n == 1000 else f" ({n:,} labelled)")
+
+
+def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str]:
+    wanted = {"method": name, "task": task, "n_labelled": n}
+    lines = [line for line in stored if wanted.items() <= line["config"].items()]
+    if not lines:
+        return Cell(), NOTHING
+    chosen = latest_variant(lines)
+    mean = sum(line["seconds"] for line in chosen) / len(chosen)
+    return Cell({line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen}), f"{mean:.0f}"
+
+
+def _common() -> str:
+    """What the package says of all of them."""
+    import pucl.baselines
+
+    text = inspect.getdoc(pucl.baselines) or ""
+    return "All of them:\n\n" + text[text.index("\n- ") + 1 :].strip() + "\n"
+
+
+def _section(entry: Entry, about: About) -> str:
+    differs = [f"- {point}" for point in about.differs]
+    presets = [f"Presets: {about.presets}", ""] if about.presets else []
+    return "\n".join([f"### {entry.name}", "", f"{about.fidelity}", "", *presets, *differs, *([""] if differs else [])])
+
+
+def _paragraph(text: str, name: str) -> str:
+    found = re.search(rf"^{name}: ((?:.+\n?)+)", text, re.MULTILINE)
+    return _line(found[1]) if found else ""
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line[:1].upper() + line[1:]

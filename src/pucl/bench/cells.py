@@ -1,0 +1,78 @@
+"""Cells: the configuration of one result, its canonical form, its key, its name, and which cells share an encoder.
+
+A cell is a flat JSON object. Cells of either kind have `task`, `setting`, `n_labelled`, `seed`, `prior` and `encoder`.
+
+- A *pipeline* has `objective`, `recipe` (every number), `recipe_name`, `encoder_prior`, and its top: `top`, `labeller`,
+  `labeller_options`, `head`, `head_options`, `top_prior`.
+- A *baseline* has `method` and `settings` (every number).
+
+`prior` says what the cell as a whole was told of π: null, "oracle" or the name of an estimator.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+Config = dict[str, Any]
+ORACLE, TRUTH = "oracle", "truth"
+FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
+KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
+ENCODER_KEYS = ("task", "setting", "n_labelled", "seed", "encoder", "objective", "recipe")
+
+
+def canonical(value: Any) -> str:
+    """JSON that is the same text for the same configuration: keys sorted, 1.0 as 1, tuples as lists."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def key_of(config: Mapping[str, Any]) -> str:
+    """The identity of a result: the first 16 hexadecimal digits of the SHA-256 of the canonical configuration."""
+    return hashlib.sha256(canonical(config).encode()).hexdigest()[:16]
+
+
+def is_baseline(config: Mapping[str, Any]) -> bool:
+    """Whether the cell is a baseline and not a pipeline."""
+    return "method" in config
+
+
+def is_reference(config: Mapping[str, Any]) -> bool:
+    """Whether the cell is told the truth of the training rows: ceilings and kNN, not methods."""
+    return config.get("labeller") == TRUTH
+
+
+def encoder_of(config: Mapping[str, Any]) -> Config:
+    """What decides the encoder of a pipeline; `recipe_name` is only a name for numbers that are all in `recipe`."""
+    return {**{key: config[key] for key in ENCODER_KEYS}, "prior": config["encoder_prior"]}
+
+
+def variant_of(config: Mapping[str, Any]) -> str:
+    """The configuration without its seed: what results are averaged over."""
+    return canonical({key: value for key, value in config.items() if key != "seed"})
+
+
+def name_of(config: Mapping[str, Any]) -> str:
+    """A cell in one line for people; ``--only`` looks for words in it."""
+    where = f"{config['task']} {config['n_labelled']} seed {config['seed']}"
+    prior = f", prior {config['prior']}" if config["prior"] else ""
+    if is_baseline(config):
+        return f"{where} {config['method']} ({config['encoder'] or 'own encoder'}{prior})"
+    return f"{where} {config['objective']}+{config['top']} ({config['recipe_name']}, {config['encoder']}{prior})"
+
+
+def units(cells: Iterable[Config]) -> list[list[Config]]:
+    """Cells that share an encoder together, a baseline alone, in the order in which they first occur."""
+    found: dict[str, list[Config]] = {}
+    for cell in cells:
+        group = key_of(cell) if is_baseline(cell) else canonical(encoder_of(cell))
+        found.setdefault(group, []).append(cell)
+    return list(found.values())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

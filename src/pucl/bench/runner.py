@@ -1,0 +1,180 @@
+"""A sweep over a grid: which cells are missing, running them, storing each as it is finished, and what came of it."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pucl.bench.cells import Config, is_baseline, key_of, name_of, units
+from pucl.bench.crew import Crew
+from pucl.bench.fingerprint import baseline_code, pipeline_code
+from pucl.bench.skips import why_not_run
+from pucl.bench.store import newest, read_results, writing
+from pucl.bench.work import Bench, Outcome
+from pucl.errors import bad_argument, unknown_name
+from pucl.training.ranks import pick_device
+
+Tell = Callable[[str], None]
+WORDS = ("task", "setting", "n_labelled", "seed", "encoder", "prior", "objective", "recipe_name", "top", "method")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep would do.
+
+    Attributes:
+        missing: the cells to run.
+        there: how many have their line already.
+        other: the commits of those lines that were made by other code.
+        skipped: cells that cannot be run here, with the reason.
+    """
+
+    missing: list[Config]
+    there: int
+    other: list[str]
+    skipped: list[tuple[Config, str]]
+
+
+@dataclass
+class Summary:
+    """What came of a sweep."""
+
+    ran: int = 0
+    there: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def lines(self) -> Iterator[str]:
+        """For people: the counts, then why cells were skipped and what failed."""
+        counts = f"{self.there} already there, {len(self.skipped)} skipped, {len(self.failed)} failed"
+        yield f"{self.ran} ran in {self.seconds:.0f} s, {counts}"
+        for reason, count in Counter(reason for _, reason in self.skipped).items():
+            yield f"skipped {count}: {reason}"
+        for name, error in self.failed:
+            yield f"failed: {name}: {error}"
+
+
+def select(cells: list[Config], only: list[str]) -> list[Config]:
+    """The cells that fit all of `only`: ``key=value`` (``key=a,b`` for either), or words that occur in their name."""
+    for text in only:
+        key, equals, value = text.partition("=")
+        if equals and key not in WORDS:
+            raise unknown_name("key of --only", key, WORDS)
+        wanted = value.split(",")
+        if equals:
+            cells = [cell for cell in cells if str(cell.get(key)) in wanted]
+        else:
+            cells = [cell for cell in cells if text in name_of(cell)]
+        if not cells:
+            raise bad_argument("pucl bench run", "--only", "what fits some cell of the grid", text)
+    return cells
+
+
+def made_by_other_code(line: Mapping[str, Any], codes: Mapping[bool, str]) -> bool:
+    """Whether the code a line was made by is not the present one; `codes` is `current_codes()`."""
+    return bool(line["code"] != codes[is_baseline(line["config"])])
+
+
+def current_codes() -> dict[bool, str]:
+    """The present fingerprints, of baselines under True and of pipelines under False."""
+    return {True: baseline_code(), False: pipeline_code()}
+
+
+def plan(cells: list[Config], lines: list[Config], *, force: bool = False) -> Plan:
+    """Which cells to run: those without a line, or all of them when forced, as far as they can be run here."""
+    known, codes = newest(lines), current_codes()
+    there = [] if force else [cell for cell in cells if key_of(cell) in known]
+    keys = {key_of(cell) for cell in there}
+    kept = [known[key] for key in keys]
+    other = [line["commit"] for line in kept if made_by_other_code(line, codes)]
+    missing, skipped = [], []
+    for cell in cells:
+        if key_of(cell) not in keys:
+            reason = why_not_run(cell)
+            if reason is None:
+                missing.append(cell)
+            else:
+                skipped.append((cell, reason))
+    return Plan(missing, len(there), other, skipped)
+
+
+def sweep(
+    cells: list[Config],
+    results: Path,
+    *,
+    encoders: Path | None = None,
+    jobs: int = 1,
+    force: bool = False,
+    device: str | None = None,
+    commit: str | None = None,
+    tell: Tell,
+) -> Summary:
+    """Run the missing cells of a grid and append their lines to `results` as they come.
+
+    With several jobs, workers take whole units (the cells of one encoder); this process alone writes. It may be killed
+    at any time: what is lost is what was not finished.
+    """
+    pick_device(device)  # or one error, before any work
+    with writing(results) as writer:
+        to_do = plan(cells, read_results(results), force=force)
+        say_other(to_do, tell)
+        names = {key_of(cell): name_of(cell) for cell in cells}
+        summary = Summary(there=to_do.there, skipped=[(name_of(cell), reason) for cell, reason in to_do.skipped])
+        began, done = time.perf_counter(), 0
+        try:
+            place = encoders or results.parent / "encoders"
+            for outcome in _outcomes(to_do.missing, place, jobs, force, device, commit):
+                done += 1
+                if outcome.line is not None:
+                    writer.add(outcome.line)
+                _count(summary, outcome, names[outcome.key])
+                tell(f"[{done}/{len(to_do.missing)}] {names[outcome.key]}: {_said(outcome)}")
+        finally:
+            summary.seconds = time.perf_counter() - began
+            for text in summary.lines():
+                tell(text)
+    return summary
+
+
+def say_other(to_do: Plan, tell: Tell) -> None:
+    """Lines by other code are kept, but not without a word."""
+    if to_do.other:
+        commits = ", ".join(sorted(set(to_do.other)))
+        count = f"{len(to_do.other)} of {to_do.there} cells"
+        tell(f"{count} were made by other code (commit {commits}); kept; --force runs them again")
+
+
+def _outcomes(
+    missing: list[Config], encoders: Path, jobs: int, force: bool, device: str | None, commit: str | None
+) -> Iterator[Outcome]:
+    work = units(missing)
+    if not work:
+        return
+    if jobs == 1:
+        bench = Bench(encoders, device, commit, anew=force)
+        for unit in work:
+            yield from bench.run(unit)
+        return
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    how = {"encoders": str(encoders), "device": device, "commit": commit, "anew": force, "threads": threads}
+    yield from Crew(jobs, how).run(work)
+
+
+def _count(summary: Summary, outcome: Outcome, name: str) -> None:
+    if outcome.line is not None:
+        summary.ran += 1
+    elif outcome.skipped is not None:
+        summary.skipped.append((name, outcome.skipped))
+    else:
+        summary.failed.append((name, str(outcome.failed)))
+
+
+def _said(outcome: Outcome) -> str:
+    if outcome.line is None:
+        return f"skipped: {outcome.skipped}" if outcome.skipped is not None else f"failed: {outcome.failed}"
+    metrics, seconds = outcome.line["metrics"], outcome.line["seconds"]
+    return f"accuracy {metrics['accuracy']:.2f}, {seconds:.1f} s"

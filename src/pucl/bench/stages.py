@@ -1,0 +1,121 @@
+"""From a cell to something that can be graded: a top on an encoder, or a baseline. Methods see a `Problem` only."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pucl.bench.cells import FINE_TUNE, KNN, TRUTH, canonical
+from pucl.bench.options import from_json
+from pucl.bench.problem import Exam, Fitted, Problem
+from pucl.bench.recipes import VIEW, VIEW_OPTIONS, view_of
+from pucl.embeddings import embed
+from pucl.encoders.inputs import Encoder, Standardise, as_rows
+from pucl.heads import fit_head
+from pucl.heads.finetune import fine_tune
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.registry import get
+
+BATCH = 1024  # rows scored at a time
+
+
+class Frozen:
+    """An encoder with the problem's rows embedded once, and pseudo-labels that several tops share."""
+
+    def __init__(self, encoder: Encoder, problem: Problem, device: str) -> None:
+        self.encoder, self.problem, self.device = encoder, problem, device
+        self.z = embed(encoder, problem.x).to(device)
+        self._labels: dict[str, PseudoLabels] = {}
+
+    def pseudo(self, config: Mapping[str, Any], told: float | None) -> PseudoLabels:
+        """What the cell's labeller says of the rows, asked once."""
+        key = canonical([config["labeller"], config["labeller_options"], told])
+        if key not in self._labels:
+            how = from_json(config["labeller_options"])
+            seed = self.problem.seed
+            self._labels[key] = pseudo_label(
+                self.z, self.problem.s, method=config["labeller"], prior=told, seed=seed, **how
+            )
+        return self._labels[key]
+
+
+def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
+    """The top of a pipeline cell, fitted."""
+    if config["head"] == KNN:
+        return Fitted(None)
+    if config["labeller"] == TRUTH:
+        return _fit_reference(config, frozen, exam)
+    told = exam.prior(config["top_prior"], lambda: frozen.z, frozen.problem.seed)
+    if config["labeller"] is None:
+        labelled = torch.as_tensor(frozen.problem.s, device=frozen.z.device)
+        nothing = PseudoLabels.from_probability(labelled.float(), labelled)  # of which the head takes no label
+        return Fitted(_score(config, frozen, frozen.problem, frozen.z, nothing, told).forward, told=told)
+    pseudo = frozen.pseudo(config, told)
+    return Fitted(_score(config, frozen, frozen.problem, frozen.z, pseudo, told).forward, pseudo, told)
+
+
+def fit_method(config: Mapping[str, Any], problem: Problem, exam: Exam, device: str) -> Fitted:
+    """The baseline of a cell, fitted; an estimated prior comes from the raw rows."""
+    from pucl.baselines import fit_baseline
+
+    told = exam.prior(config["prior"], lambda: _raw(problem), problem.seed)
+    scorer = fit_baseline(
+        config["method"], problem.x, problem.s, prior=told, encoder=config["encoder"],
+        settings=from_json(config["settings"]), seed=problem.seed, device=device,
+    )  # fmt: skip
+
+    @torch.no_grad()
+    def score(x: Any) -> Tensor:
+        return torch.cat([scorer(rows.to(device)) for rows in torch.split(as_rows(x, owner="pucl bench"), BATCH)])
+
+    return Fitted(score, told=told)
+
+
+class _Score(nn.Module):
+    """Raw rows → logits (n,), in batches."""
+
+    def __init__(self, encoder: nn.Module, head: Any, device: str, *, normalise: bool) -> None:
+        super().__init__()
+        self.encoder, self.head, self.device, self.normalise = encoder, head, device, normalise
+
+    @torch.no_grad()
+    def forward(self, x: Any) -> Tensor:
+        logits: Tensor = self.head(embed(self.encoder, x, batch_size=BATCH, normalise=self.normalise).to(self.device))
+        return logits
+
+
+def _score(
+    config: Mapping[str, Any], frozen: Frozen, problem: Problem, z: Tensor, pseudo: PseudoLabels, told: float | None
+) -> _Score:
+    """The head of a cell on rows, embeddings and pseudo-labels that belong together."""
+    options = dict(config["head_options"])
+    if config["head"] == FINE_TUNE:
+        if VIEW in options:
+            options[VIEW] = view_of(options)
+            del options[VIEW_OPTIONS]
+        model = fine_tune(
+            problem.x, problem.s, pseudo, frozen.encoder, **from_json(options), seed=problem.seed, device=frozen.device
+        )
+        return _Score(model.encoder, model.score, frozen.device, normalise=False)
+    takes = inspect.signature(get("heads", config["head"]).function).parameters
+    given = {"seed": problem.seed, "prior": told}
+    more = {name: value for name, value in given.items() if name in takes and value is not None}
+    head = fit_head(z, problem.s, pseudo, method=config["head"], **from_json(options), **more)
+    return _Score(frozen.encoder, head, frozen.device, normalise=True)
+
+
+def _fit_reference(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
+    """A head on the true labels of the problem's rows, as far as they are known: a ceiling, not a method."""
+    known, truth = exam.training_truth()
+    problem, z = frozen.problem.only(known), frozen.z[torch.as_tensor(known, device=frozen.z.device)]
+    labels = torch.as_tensor(truth, device=z.device)
+    share = float(truth[~problem.s].mean())
+    pseudo = PseudoLabels(labels, labels.float(), torch.ones_like(labels, dtype=torch.float32), share)
+    return Fitted(_score(config, frozen, problem, z, pseudo, None).forward)
+
+
+def _raw(problem: Problem) -> Tensor:
+    rows = as_rows(problem.x, owner="pucl bench")
+    return embed(Encoder(Standardise.of(rows), nn.Flatten()), rows)

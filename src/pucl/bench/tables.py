@@ -1,0 +1,177 @@
+"""Tables: our results beside the paper's, with mean, spread, number of seeds, difference and a paired test."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pucl.bench import published as paper
+from pucl.bench.cells import ORACLE, Config, is_baseline, is_reference, variant_of
+from pucl.bench.published import TABLES, Column, Published
+from pucl.bench.store import newest
+from pucl.errors import unknown_name
+
+METRIC = "accuracy"
+
+
+@dataclass(frozen=True)
+class Label:
+    """What names a row: method, recipe (with what departs from the paper's set-up), and what it was told of π."""
+
+    method: str
+    recipe: str
+    prior: str
+
+
+@dataclass
+class Entry:
+    """One row in one column: our values by seed, the paper's number, p of the paired test against our best row."""
+
+    values: dict[int, float] = field(default_factory=dict)
+    published: Published | None = None
+    p_value: float | None = None
+    best: bool = False
+    other_code: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return sum(self.values.values()) / len(self.values)
+
+    @property
+    def std(self) -> float | None:
+        """The sample standard deviation over seeds, √(Σ (v − mean)² / (n − 1)); None for a single seed."""
+        n = len(self.values)
+        return math.sqrt(sum((v - self.mean) ** 2 for v in self.values.values()) / (n - 1)) if n > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's, where there are both."""
+        return self.mean - self.published.accuracy if self.values and self.published is not None else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method with its entries by column; a reference was told every training label and competes with nobody."""
+
+    label: Label
+    entries: dict[Column, Entry]
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the paper with our rows in it."""
+
+    name: str
+    columns: list[Column]
+    rows: list[Row]
+    older: int = 0
+    commits: tuple[str, ...] = ()
+
+
+def make_table(name: str, lines: Iterable[Config], codes: Mapping[bool, str] | None = None) -> Table:
+    """The table of a name from lines of results.
+
+    Args:
+        name: one of `TABLES`.
+        lines: results of any grids; those that belong to the table are used, of every key the newest.
+        codes: the present code (see `runner.current_codes`), to mark what was made by other code; None marks nothing.
+    """
+    if name not in TABLES:
+        raise unknown_name("table", name, TABLES)
+    used = [line for line in newest(lines).values() if paper.belongs(name, line["config"])]
+    groups: dict[tuple[Label, Column], list[Config]] = {}
+    for line in used:
+        config = line["config"]
+        groups.setdefault((label_of(name, config), (config["task"], config["n_labelled"])), []).append(line)
+    rows: dict[Label, Row] = {}
+    shown: list[Config] = []
+    for (label, column), group in groups.items():
+        chosen = latest_variant(group)
+        shown += chosen
+        config = chosen[0]["config"]
+        row = rows.setdefault(label, Row(label, {}, is_reference(config) and name != "weak-supervision-knn"))
+        row.entries[column] = Entry(
+            values={line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen},
+            published=paper.published(name).get((paper.counterpart(name, config) or "", column)),
+            other_code=codes is not None and any(line["code"] != codes[is_baseline(config)] for line in chosen),
+        )
+    _add_published(name, rows, shown)
+    for column in paper.columns_of(name):
+        _test(column, list(rows.values()))
+    order = list(dict.fromkeys(method for method, _ in paper.published(name)))
+    commits = tuple(sorted({line["commit"] for line in shown}))
+    ordered = sorted(rows.values(), key=lambda row: _place(row, order))
+    return Table(name, paper.columns_of(name), ordered, len(used) - len(shown), commits)
+
+
+def label_of(table: str | None, config: Mapping[str, Any]) -> Label:
+    """The row a cell belongs to; encoder and setting are named where they are not the paper's, or without a table."""
+    words = [] if is_baseline(config) else [config["recipe_name"]]
+    if config["encoder"] is not None and config["encoder"] != paper.ENCODERS.get((table or "", config["task"])):
+        words.append(config["encoder"])
+    usual = "single-set" if config["task"].startswith("stl") else "case-control"
+    words += [config["setting"]] if config["setting"] != usual else []
+    prior = {None: "none", ORACLE: "oracle"}.get(config["prior"], f"estimated ({config['prior']})")
+    return Label(paper.method_name(table or "", config), ", ".join(words) or "–", prior)
+
+
+def latest_variant(lines: list[Config]) -> list[Config]:
+    """Of lines that a table would put together, those of one configuration: the one that was run last."""
+    last = variant_of(max(lines, key=lambda line: (line["time"], line["key"]))["config"])
+    chosen = [line for line in lines if variant_of(line["config"]) == last]
+    return sorted(chosen, key=lambda line: int(line["config"]["seed"]))
+
+
+def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
+    """The two-sided p-value of Student's paired t-test over common seeds; None if they have fewer than two.
+
+        t = mean(d) / (sd(d) / √n)
+
+    where d are the differences seed by seed, against the t distribution with n − 1 degrees of freedom. Differences
+    that are all alike have no spread: p is then 1 if they are 0, else 0.
+    """
+    seeds = sorted(first.keys() & second.keys())
+    if len(seeds) < 2:
+        return None
+    differences = [first[seed] - second[seed] for seed in seeds]
+    if max(differences) - min(differences) < 1e-9:
+        return 1.0 if abs(differences[0]) < 1e-9 else 0.0
+    from scipy.stats import ttest_rel
+
+    return float(ttest_rel([first[seed] for seed in seeds], [second[seed] for seed in seeds]).pvalue)
+
+
+def _add_published(name: str, rows: dict[Label, Row], shown: list[Config]) -> None:
+    """A row for every published method that no row of ours carries, and the paper's number where ours is missing."""
+    names = {label_of(name, line["config"]): paper.counterpart(name, line["config"]) for line in shown}
+    for (method, column), number in paper.published(name).items():
+        carrying = [label for label, known in names.items() if known == method]
+        if not carrying:
+            label = Label(method, "published", "oracle" if number.with_prior else "none")
+            rows.setdefault(label, Row(label, {}))
+            carrying = [label]
+        for label in carrying:
+            rows[label].entries.setdefault(column, Entry(published=number))
+
+
+def _test(column: Column, rows: list[Row]) -> None:
+    """Mark our best row of a column and compare the others with it."""
+    ours = [row.entries[column] for row in rows if column in row.entries and not row.reference]
+    ours = [entry for entry in ours if entry.values]
+    if not ours:
+        return
+    best = max(ours, key=lambda entry: entry.mean)
+    best.best = True
+    for entry in ours:
+        if entry is not best:
+            entry.p_value = paired_p(best.values, entry.values)
+
+
+def _place(row: Row, order: list[str]) -> tuple[Any, ...]:
+    """Rows in the order of the paper, ours after the published method they are compared with, references last."""
+    numbers = [entry.published.method for entry in row.entries.values() if entry.published is not None]
+    at = order.index(numbers[0]) if numbers else len(order)
+    exact = row.label.method in order
+    return (row.reference, at, not exact, row.label.method, row.label.recipe, row.label.prior)

@@ -1,0 +1,37 @@
+"""Every baseline on a GPU: its step recorded as a graph, as good as on a CPU."""
+
+import pytest
+import torch
+from torch import nn
+
+import pucl
+from pucl.baselines import fit_baseline
+from pucl.registry import Entry, entries
+from test_baselines import SIMPLE, fit, naive, sample
+
+BASELINES = entries("baselines")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+def accuracy(task: str, scorer: nn.Module) -> float:
+    data = sample(task)[0]
+    return pucl.evaluate(data.y_test, scorer(torch.as_tensor(data.x_test).cuda()).cpu()).accuracy
+
+
+@pytest.mark.parametrize("entry", BASELINES.values(), ids=list(BASELINES))
+def test_learns_on_a_card(entry: Entry) -> None:
+    if entry.name in SIMPLE:
+        pytest.skip("what the others are compared with")
+    _, scorer = fit(entry.name, "digits", device="cuda")
+    assert accuracy("digits", scorer) > naive("digits") + 0.1
+
+
+@pytest.mark.parametrize("entry", BASELINES.values(), ids=list(BASELINES))
+def test_takes_images_in_colour_with_the_author_s_network(entry: Entry) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(0, 200, (600, 3, 32, 32), generator=generator, dtype=torch.uint8)
+    positive = torch.arange(600) % 2 == 0
+    x[positive, 0] += 50
+    quick = pucl.settings_of(entry.name, "cifar3", epochs=2, steps=6, batch_size=64)
+    scorer = fit_baseline(entry.name, x, positive & (torch.arange(600) < 200), prior=0.4, settings=quick, device="cuda")
+    assert scorer(x.cuda()).isfinite().all()

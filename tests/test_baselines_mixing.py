@@ -1,0 +1,440 @@
+"""nnPU + MixUp, MixPUL, P3Mix-C and -E, Self-PU: their losses by hand, their state on tiny examples."""
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Generator, Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pucl.baselines import fit_baseline, settings_of
+from pucl.baselines.mixpul import DEFAULT as MIXPUL
+from pucl.baselines.mixpul import draw_negatives, inconsistency
+from pucl.baselines.nnpu_mixup import alike
+from pucl.baselines.p3mix_c import DEFAULT as P3MIX
+from pucl.baselines.p3mix_e import early_learning
+from pucl.baselines.self_pu import DEFAULT as SELF_PU
+from pucl.baselines.self_pu import MeanLogit, Student, _hold_out_unlabelled, _later, entropy, step_risk
+from pucl.baselines.shared import p3mix
+from pucl.baselines.shared.calibration import LookAhead, _Plain, shares
+from pucl.baselines.shared.network import Network, make_network
+from pucl.baselines.shared.p3mix import Mixed
+from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.teacher import MeanTeacher
+from pucl.encoders.inputs import Standardise
+from pucl.errors import InputError
+from pucl.risks.nnpu import nnpu
+
+METHODS = ("nnpu_mixup", "mixpul", "p3mix_c", "p3mix_e", "self_pu")
+
+
+def sigma(z: Any) -> Any:
+    return 1 / (1 + np.exp(-np.asarray(z, dtype=float)))
+
+
+def make_problem(x: Tensor, n_labelled: int, *, prior: float = 0.5, encoder: str | nn.Module = "raw") -> Problem:
+    labelled = torch.arange(len(x)) < n_labelled
+    scale = Standardise(torch.zeros(x.shape[1]), torch.ones(x.shape[1]))
+    return Problem("test", x, labelled, prior, encoder, scale, seed=0)
+
+
+def line(n: int, n_labelled: int, **how: Any) -> Problem:
+    """Rows 0, 1, …, n − 1 on a line, of which the first are labelled."""
+    return make_problem(torch.arange(n, dtype=torch.float32)[:, None], n_labelled, **how)
+
+
+def blobs(n: int = 240) -> tuple[Tensor, Tensor]:
+    generator = Generator().manual_seed(0)
+    centre = torch.where(torch.arange(n) < n // 2, 2.0, -2.0)[:, None]
+    return torch.randn(n, 5, generator=generator) + centre, (torch.arange(n) < n // 6).long()
+
+
+def set_weights(network: Network, weight: list[float], bias: float = 0.0) -> None:
+    with torch.no_grad():
+        network.layer.weight.copy_(torch.tensor([weight]))
+        network.layer.bias.fill_(bias)
+
+
+# The teacher
+
+
+def linear(value: float) -> nn.Linear:
+    layer = nn.Linear(1, 1)
+    nn.init.constant_(layer.weight, value)
+    nn.init.constant_(layer.bias, -value)
+    return layer
+
+
+def test_teacher_is_the_mean_of_what_it_saw() -> None:
+    student, network = linear(0.0), linear(100.0)
+    teacher = MeanTeacher(network, student, decay=0.999)
+    for value in (1.0, 2.0, 6.0):
+        nn.init.constant_(student.weight, value)
+        teacher.update()
+    assert network.weight.item() == pytest.approx(3.0)  # its own first weights do not count
+    late = linear(8.0)
+    MeanTeacher(late, student, decay=0.999, seen=1).update()
+    assert late.weight.item() == pytest.approx(7.0)  # here they count as one of two
+
+
+def test_teacher_forgets_from_its_decay_on() -> None:
+    network = linear(0.0)
+    teacher = MeanTeacher(network, linear(1.0), decay=0.75, seen=9)
+    teacher.update()
+    assert network.weight.item() == pytest.approx(0.25) and teacher.seen.item() == 10
+
+
+def test_teacher_keeps_statistics_of_its_own() -> None:
+    student, network = (nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)) for _ in range(2))
+    teacher = MeanTeacher(network, student, decay=0.9)
+    before = student.get_buffer("1.running_mean").clone()
+    out = teacher(torch.randn(8, 2, generator=Generator().manual_seed(0)))
+    teacher.update()
+    assert torch.equal(student.get_buffer("1.running_mean"), before)
+    assert not torch.equal(network.get_buffer("1.running_mean"), before)
+    assert not out.requires_grad and not any(parameter.requires_grad for parameter in network.parameters())
+    assert torch.equal(network.get_parameter("0.weight"), student.get_parameter("0.weight"))
+
+
+# P3Mix
+
+
+def test_p3mix_loss_by_hand() -> None:
+    p, t = np.array([0.9, 0.2, 0.6, 0.05, 0.5]), np.array([1.0, 0.7, 0.0, 0.3, 1.0])
+    cross = -(t * np.log(p) + (1 - t) * np.log(1 - p))
+    doubt = -(p * np.log(p) + (1 - p) * np.log(1 - p))
+    made = Mixed(torch.tensor(p), torch.tensor(t), 2, lambda values: values)
+    expected = cross[:2].mean() + cross[2:].mean() + 0.1 * doubt.mean()
+    assert p3mix.loss_of(made, 0.1).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_hardest_positives_are_nearest_to_the_border() -> None:
+    rows = torch.tensor([4, 7, 9, 11, 20])
+    logits = torch.tensor([3.0, -0.1, 0.5, -4.0, 0.2])
+    p = sigma(logits)
+    by_entropy = np.argsort(p * np.log(p) + (1 - p) * np.log(1 - p))[:3]
+    assert p3mix.hardest(logits, rows, 3).tolist() == rows[by_entropy].tolist() == [7, 20, 9]
+
+
+@pytest.mark.parametrize("relabel", [False, True])
+def test_p3mix_partners_and_labels(relabel: bool) -> None:
+    """A network that says σ(x) of a row x; what a step mixes is told from its draws alone."""
+    values = torch.tensor([5.0, 0.3, 9.0, -3.0, 0.1, 2.5, -0.7, 4.0, -2.0])  # the first three are labelled
+    problem = make_problem(values[:, None], 3)
+    network = problem.network()
+    set_weights(network, [1.0, 0.0])  # of the row and of the constant that raw rows have
+    settings = replace(P3MIX, epochs=2, steps=4, start=1, hard=1, batch_size=4, labelled_batch=2, learning_rate=1e-12)
+    seen: list[tuple[int, float, Tensor, Tensor]] = []
+    epochs: list[int] = []
+
+    def spy(batch: Any, made: Mixed) -> Tensor:
+        weight, partner, _ = batch.draws
+        x, begun = batch.x[:, 0].double().numpy(), bool(epochs[-1])
+        p = sigma(x)
+        doubtful = begun & (p > 0.2) & (p < 0.8) & ~batch.labelled.numpy()
+        label = batch.labelled.numpy() | (begun & relabel & (p >= 0.8))
+        theirs = np.where(doubtful, 1.0, label[partner])
+        other = np.where(doubtful, 0.3, x[partner])  # the only hard positive: the labelled row nearest to 0
+        lam = weight.item()
+        assert lam >= 0.5
+        assert np.allclose(made.target, lam * label + (1 - lam) * theirs, atol=1e-6)
+        mixed = np.clip(sigma(lam * x + (1 - lam) * other), 1e-4, 1 - 1e-4)
+        assert np.allclose(made.probability.detach(), mixed, atol=1e-6)
+        assert np.allclose(made.other(torch.tensor(p)), lam * p + (1 - lam) * np.where(doubtful, 1.0, p[partner]))
+        seen.append((int(doubtful.sum()), lam, partner, made.target))
+        return torch.zeros(())
+
+    p3mix.fit(problem, settings, spy, relabel=relabel, network=network, before_epoch=epochs.append)
+    assert len(seen) == 8 and sum(count for count, *_ in seen[:4]) == 0 < sum(count for count, *_ in seen[4:])
+    assert all(sorted(partner.tolist()) == list(range(6)) for _, _, partner, _ in seen[:4])  # at first a permutation
+
+
+def test_p3mix_mixes_hidden_layers() -> None:
+    """After a layer that is not linear, mixing there and mixing inputs are not the same."""
+    body = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1, bias=False))
+    for parameter in body.parameters():
+        nn.init.ones_(parameter)
+    problem = make_problem(torch.tensor([[3.0], [-1.0], [-2.0], [1.0]]), 1, encoder=body)
+    found = {}
+    for depth in (0, 1):
+        network = problem.network()
+        set_weights(network, [1.0])
+        settings = replace(
+            P3MIX, epochs=1, steps=1, start=5, batch_size=3, labelled_batch=1, learning_rate=1e-12, mix_after=depth
+        )
+
+        def spy(batch: Any, made: Mixed, depth: int = depth) -> Tensor:
+            weight, partner, _ = batch.draws
+            x, lam = batch.x[:, 0].numpy(), weight.item()
+            inputs = np.maximum(lam * x + (1 - lam) * x[partner], 0)
+            hidden = lam * np.maximum(x, 0) + (1 - lam) * np.maximum(x[partner], 0)
+            found[depth] = sigma(hidden if depth else inputs)
+            assert np.allclose(made.probability.detach(), found[depth], atol=1e-6)
+            return torch.zeros(())
+
+        p3mix.fit(problem, settings, spy, network=network)
+    assert not np.allclose(found[0], found[1])
+
+
+def test_early_learning_draws_predictions_to_the_teacher() -> None:
+    p, q = torch.tensor([0.3, 0.9, 0.5], dtype=torch.float64, requires_grad=True), torch.tensor([0.9, 0.8, 0.1])
+    value = early_learning(p, q.double())
+    agreed = 0.9 * 0.3 + 0.1 * 0.7, 0.8 * 0.9 + 0.2 * 0.1, 0.1 * 0.5 + 0.9 * 0.5
+    assert value.item() == pytest.approx(np.log(1 - np.array(agreed)).mean(), rel=1e-6)
+    (slope,) = torch.autograd.grad(value, p)
+    assert (slope.sign() == torch.tensor([-1, -1, 1])).all()  # down the slope: towards q
+
+
+# MixPUL
+
+
+def test_inconsistency_by_hand() -> None:
+    logits, said, order = [0.4, -1.0, 2.0], np.array([1.0, -3.0, 0.5]), [2, 0, 1]
+    expected = ((sigma(logits) - sigma(0.3 * said + 0.7 * said[order])) ** 2).mean()
+    got = inconsistency(torch.tensor(logits), torch.tensor(said), torch.tensor(order), torch.tensor(0.3))
+    assert got.item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("n_labelled", "expected"), [(10, 150), (100, 400)])
+def test_negatives_are_some_of_the_unlabelled(n_labelled: int, expected: int) -> None:
+    problem = line(1000 + n_labelled, n_labelled)
+    rows = draw_negatives(problem, MIXPUL)
+    assert len(rows) == len(set(rows.tolist())) == expected and not problem.labelled[rows].any()
+    assert torch.equal(rows, draw_negatives(problem, MIXPUL))
+
+
+# nnPU with MixUp
+
+
+def test_partners_are_alike() -> None:
+    problem = line(50, 20)
+    labelled = torch.arange(4000) % 3 == 0
+    partner = alike(labelled, problem.positives, problem.unlabelled, problem.generator.manual_seed(0))
+    assert torch.equal(problem.labelled[partner], labelled)
+    assert len(set(partner.tolist())) == 50  # from all rows, not from the batch
+
+
+def test_unknown_pairs_are_said() -> None:
+    x, s = blobs()
+    with pytest.raises(InputError, match="unknown pairs 'apar': did you mean 'apart'"):
+        fit_baseline("nnpu_mixup", x, s, prior=0.4, settings={"pairs": "apar"})
+
+
+# Self-PU: the risk
+
+
+@pytest.mark.parametrize("logits", [[2, -1, 0.5, 0.3, -2, 1, -0.4, -3], [3, 2.5, 4, -5, -4, -6, -3, -2]])
+def test_step_risk_is_the_step_of_nnpu(logits: list[float]) -> None:
+    """The two cases of the reference values: both branches, with the gradient of nnPU, and the value it descends."""
+    ours, theirs = (torch.tensor(logits, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    value = step_risk(ours, 3, torch.tensor(0.4, dtype=torch.float64))
+    slopes = [
+        torch.autograd.grad(value, ours)[0],
+        torch.autograd.grad(nnpu(theirs, torch.arange(8) < 3, prior=0.4), theirs)[0],
+    ]
+    assert torch.allclose(slopes[0], slopes[1], atol=1e-12)
+    p = sigma(logits)
+    part = p[3:].mean() - 0.4 * p[:3].mean()
+    assert value.item() == pytest.approx(-part if part < 0 else 0.4 * (1 - p[:3]).mean() + part, rel=1e-9)
+
+
+def test_step_risk_weighs_the_unlabelled() -> None:
+    logits, weight = [1.0, -2.0, 0.5, 3.0, 1.5], [7.0, 0.5, 0.25, 1.0, 0.0]
+    p = sigma(logits)
+    part = (np.array(weight[1:]) * p[1:]).mean() - 0.2 * p[0]
+    value = step_risk(torch.tensor(logits), 1, torch.tensor(0.2), torch.tensor(weight))
+    assert part > 0 and value.item() == pytest.approx(0.2 * (1 - p[0]) + part, rel=1e-6)
+
+
+def test_entropy_by_hand() -> None:
+    p = sigma([-3.0, 0.0, 1.2])
+    assert np.allclose(entropy(torch.tensor([-3.0, 0.0, 1.2])), -(p * np.log(p) + (1 - p) * np.log(1 - p)), atol=1e-6)
+    assert entropy(torch.tensor([-500.0, 500.0])).tolist() == [0.0, 0.0]
+
+
+# Self-PU: calibration
+
+
+def test_look_ahead_is_the_derivative_through_a_step() -> None:
+    """Against differences: take the inner step with a little weight on one cost of one row, and look at the loss."""
+    generator = Generator().manual_seed(1)
+    x, others = torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        body = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 1), nn.Flatten(0)).double()
+
+    def costs(logits: Tensor) -> Tensor:
+        return torch.stack([logits.sigmoid() / 4, entropy(logits) / 6], dim=1)
+
+    def loss(logits: Tensor) -> Tensor:
+        return 2 * entropy(logits).mean()
+
+    statistics = body.get_buffer("1.running_mean").clone()
+    gains = LookAhead(body)(x, costs, others, loss)
+    assert torch.equal(body.get_buffer("1.running_mean"), statistics)  # the network itself is only read
+    parameters = dict(body.named_parameters())
+    values, step = costs(body(x)), 1e-2
+    for row, cost in ((0, 0), (3, 1), (5, 0), (2, 1)):
+        slope = torch.autograd.grad(values[row, cost], list(parameters.values()), retain_graph=True)
+        after = []
+        for sign in (1, -1):
+            moved = {
+                name: value - sign * step * 1e-3 * part
+                for (name, value), part in zip(parameters.items(), slope, strict=True)
+            }
+            after.append(loss(torch.func.functional_call(body, moved, (others,))).item())
+        assert gains[row, cost].item() == pytest.approx((after[1] - after[0]) / (2 * step), rel=1e-4)
+    assert (gains > 0).any() and (gains < 0).any()
+
+
+def test_look_ahead_leaves_out_kernels_without_second_derivatives() -> None:
+    network = make_network("cnn13", Standardise(torch.zeros(3, 1, 1), torch.ones(3, 1, 1)), (3, 8, 8), seed=0)
+    copy = LookAhead(network).copy
+    assert list(copy.state_dict()) == list(network.state_dict())
+    assert sum(isinstance(module, _Plain) for module in copy.modules()) == 9
+    assert not any(isinstance(module, _Plain) for module in network.modules())
+    x = torch.rand(4, 3, 8, 8, generator=Generator().manual_seed(0))
+    assert torch.allclose(copy.eval()(x), network.eval()(x))
+
+
+def test_shares_by_hand() -> None:
+    gains = torch.tensor([[1.0, 9.0], [3.0, 1.0], [-1.0, 2.0], [2.0, -1.0], [-1.0, -1.0], [1.0, 1.0], [1.0, 3.0]])
+    # Row 0 is labelled. 0.25 and 1 are given away, which spends a budget of 1.2; one of 1.3 lasts for one row more.
+    assert torch.allclose(shares(gains, 1, 1.2)[:, 1], torch.tensor([0, 0.25, 1, 0, 0, 0, 0]), atol=1e-6)
+    assert torch.allclose(shares(gains, 1, 1.3)[:, 1], torch.tensor([0, 0.25, 1, 0, 0, 0.5, 0]), atol=1e-6)
+    assert torch.allclose(shares(gains, 1, 1.3).sum(dim=1), torch.ones(7))
+
+
+# Self-PU: selection, batches, phases
+
+
+def ranked(n: int, n_labelled: int, prior: float) -> tuple[Problem, Student]:
+    """A student that scores the rows 0, 1, … of a line by their number."""
+    problem = line(n, n_labelled, prior=prior)
+    student = Student(problem, SELF_PU, 1)
+    set_weights(student.network, [1.0, 0.0], -n / 2)
+    return problem, student
+
+
+def test_selection_takes_both_ends() -> None:
+    problem, student = ranked(105, 5, 0.4)
+    student.select(problem, 0.4)  # pace 0.3 · 0.4 of 100 rows
+    assert student.trusted.tolist() == [*range(5, 17), *range(93, 105)]
+    assert student.rest.tolist() == list(range(17, 93))
+    assert student.labels.nonzero().flatten().tolist() == list(range(93, 105))
+    assert student.prior.item() == pytest.approx((40 - 12) / (100 - 24))
+    student.select(problem, 0.0)
+    assert len(student.trusted) == 0 and len(student.rest) == 100 and student.prior.item() == pytest.approx(0.4)
+
+
+def test_selection_leaves_half_of_a_rare_class() -> None:
+    problem, student = ranked(105, 5, 0.1)
+    student.select(problem, 1.0)
+    assert len(student.trusted) == 10 and student.prior.item() == pytest.approx(5 / 90)
+
+
+def test_rows_of_the_steps() -> None:
+    problem, student = ranked(105, 5, 0.4)
+    student.select(problem, 1.0)  # 20 rows at either end: the cap of half of 40
+    rows, sure = student.rows(problem, 20, (2, 6), Generator().manual_seed(0))
+    assert rows.shape == (20, 8) and sure.tolist() == [True] * 8 + [False] * 12  # 20 · 40 / 105
+    assert set(rows[:8].flatten().tolist()) == set(student.trusted.tolist())
+    assert problem.labelled[rows[8:, :2]].all() and set(rows[8:, 2:].flatten().tolist()) == set(student.rest.tolist())
+
+
+def test_held_out_rows_are_unlabelled_and_gone() -> None:
+    problem = line(110, 10)
+    rest, held = _hold_out_unlabelled(problem, 0.1)
+    assert len(held.x) == 10 and not held.labelled.any() and rest.labelled.sum() == 10
+    assert sorted([*rest.x[:, 0].tolist(), *held.x[:, 0].tolist()]) == list(range(110))
+
+
+def test_the_learning_rate_goes_on_through_the_phases() -> None:
+    whole = replace(SELF_PU, epochs=200, learning_rate=1e-3)
+    for begun, step in ((0, 3), (10, 0), (50, 77)):
+        assert _later(whole, begun).rate(step, 20) == pytest.approx(whole.rate(step + 20 * begun, 20), rel=1e-12)
+
+
+@pytest.mark.parametrize(("epochs", "teachers"), [(2, False), (4, False), (6, True)])
+def test_self_pu_gives_the_mean_of_its_teachers(epochs: int, teachers: bool) -> None:
+    """A run too short for teachers gives its students."""
+    x, s = blobs(120)
+    how = {"epochs": epochs, "steps": 2, "batch_size": 16}
+    scorer = fit_baseline("self_pu", x, s, prior=0.4, encoder="raw", settings=how, device="cpu")
+    assert isinstance(scorer, MeanLogit) and len(scorer.scorers) == 2
+    one, other = (part(x) for part in scorer.scorers)
+    assert torch.allclose(scorer(x), (one + other) / 2) and not torch.equal(one, other)
+    assert teachers == (epochs > SELF_PU.select_until)
+
+
+# All of them
+
+
+class Recordable(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses what a step recorded as a CUDA graph must not do: ask for numbers, or for rows by a mask."""
+
+    REFUSED = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal", "randperm"})
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func._schema.name.removeprefix("aten::")
+        assert name not in self.REFUSED, f"{name} inside a step"
+        if name in ("index", "index_put_"):
+            assert all(part is None or part.dtype != torch.bool for part in args[1]), "rows by a mask inside a step"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_steps_can_be_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("pucl.baselines." + ("shared.p3mix" if name.startswith("p3") else name))
+    plain, phases = module.train, []
+
+    def train(problem: Problem, settings: Any, update: Any, *learners: Any, **how: Any) -> None:
+        phases.append(how.get("phase", "train"))
+
+        def strict(batch: Any) -> Tensor:
+            with Recordable():  # type: ignore[no-untyped-call]
+                value: Tensor = update(batch)
+            return value
+
+        plain(problem, settings, strict, *learners, **how)
+
+    monkeypatch.setattr(module, "train", train)
+    x, s = blobs()
+    how = {"steps": 1, "batch_size": 32}
+    fit_baseline(name, x, s, prior=0.4, encoder="mlp", settings=how, device="cpu")
+    assert phases == {"mixpul": ["first", "second"], "self_pu": ["nnpu", "calibrated", "taught"]}.get(name, ["train"])
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [*((name, {}) for name in METHODS), ("nnpu_mixup", {"pairs": "across"}), ("self_pu", {"soft_labels": False})],
+)
+def test_learns_and_the_same_seed_gives_the_same_logits(name: str, more: dict[str, Any]) -> None:
+    x, s = blobs()
+    how = {"steps": 6, "batch_size": 32, "learning_rate": 0.03, **more}
+    first, again, other = (
+        fit_baseline(name, x, s, prior=0.4, encoder="raw", settings=how, seed=seed, device="cpu")(x)
+        for seed in (3, 3, 4)
+    )
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert ((first > 0) == (torch.arange(240) < 120)).float().mean() > 0.9
+
+
+def test_presets_are_the_authors() -> None:
+    c, e = settings_of("p3mix_c", "cifar1"), settings_of("p3mix_e", "cifar1")
+    assert (c.upper, e.upper, e.early, e.teacher_decay) == (0.8, 0.85, 1.0, 0.997)  # type: ignore[attr-defined]
+    for preset in (c, e):
+        assert (preset.steps, preset.epochs, preset.batch_size, preset.labelled_batch) == (20, 200, 512, 512)
+        rates = [preset.rate(20 * epoch, 20) / 5e-5 for epoch in (0, 19, 20, 99, 100, 199)]
+        assert rates == pytest.approx([1, 1, 1 / 2, 1 / 16, 1 / 32, 1 / 32])
+        assert (preset.betas, preset.weight_decay, preset.start) == ((0.5, 0.99), 1e-6, 10)  # type: ignore[attr-defined]
+    assert [settings_of("p3mix_c", task).mix_after for task in ("fmnist2", "cifar2", "mnist")] == [3, 4, 0]  # type: ignore[attr-defined]
+    own = settings_of("self_pu", "cifar3")
+    assert (own.epochs, own.select_from, own.select_until, own.select_every, own.grown) == (200, 10, 50, 10, 100)  # type: ignore[attr-defined]
+    assert (own.learning_rate, settings_of("self_pu", "fmnist1").learning_rate) == (5e-4, 1e-3)
+    mix = settings_of("mixpul", "cifar1")
+    assert (mix.first_epochs, mix.epochs, mix.learning_rate, mix.optimiser) == (90, 50, 1e-5, "sgd")  # type: ignore[attr-defined]
+    assert settings_of("nnpu_mixup", "cifar1").learning_rate == settings_of("nnpu", "cifar1").learning_rate

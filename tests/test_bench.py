@@ -1,0 +1,652 @@
+"""The benchmark harness: grids, cells, what a method may see, stored results, tables."""
+
+import ast
+import csv
+import io
+import json
+import re
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from pucl.bench import crew, problem, stages, work
+from pucl.bench.cells import Config, encoder_of, key_of, name_of, units
+from pucl.bench.fingerprint import NOT_OF_PIPELINES, OF_CELLS, files, fingerprint
+from pucl.bench.grid import Grid, read_grid
+from pucl.bench.layouts import write
+from pucl.bench.leaderboard import leaderboard
+from pucl.bench.options import resolved
+from pucl.bench.problem import Exam, pose
+from pucl.bench.published import ENCODERS, METHODS, TABLES, published
+from pucl.bench.recipes import train_config
+from pucl.bench.runner import Plan, plan, say_other, select, sweep
+from pucl.bench.store import merge, newest, read_results, write_results, writing
+from pucl.bench.tables import make_table, paired_p
+from pucl.bench.work import Bench, Outcome
+from pucl.data import Dataset, load
+from pucl.errors import InputError, RunError
+from pucl.registry import entries
+
+from conftest import ROOT, SRC
+
+RECIPE = {"epochs": 1, "batch_size": 256, "learning_rate": 4.0, "view": "small_image"}
+SMALL: dict[str, Any] = {
+    "tasks": ["digits"], "n_labelled": [100], "seeds": [0], "recipe": {"quick": RECIPE},
+    "block": [{"objectives": ["pucl"], "encoder": "small_cnn", "recipes": ["quick"], "tops": ["pupl"]}],
+}  # fmt: skip
+
+
+def cells_of(**changes: Any) -> list[Config]:
+    """The cells of a small grid, with changes in its only block."""
+    return Grid("small", {**SMALL, "block": [{**SMALL["block"][0], **changes}]}).cells()
+
+
+def baseline(method: str = "naive", **place: Any) -> Config:
+    content = {key: SMALL[key] for key in ("tasks", "n_labelled", "seeds")}
+    block = {"methods": [method], "encoder": "raw", **place}
+    (cell,) = Grid("small", {**content, "block": [block]}).cells()
+    return cell
+
+
+def line_of(config: Config, *, time: str = "2026-01-01T00:00:00+00:00", code: str = "c0de", **metrics: float) -> Config:
+    found = {"accuracy": 90.0, **metrics}
+    about = {"commit": "abc", "hardware": "1 threads", "versions": {}}
+    return {
+        "key": key_of(config), "config": config, "metrics": found, "seconds": 1.0, "time": time, "code": code, **about,
+    }  # fmt: skip
+
+
+# Grids and cells
+
+
+def test_a_grid_is_the_product_of_its_lists() -> None:
+    cells = cells_of(objectives=["sscl", "punce"], seeds=[0, 1, 2], n_labelled=[50, 100], tops=["pupl", "nnpu"])
+    assert len(cells) == 2 * 3 * 2 * 2 == len({key_of(cell) for cell in cells})
+    assert len(units(cells)) == 2 * 3 * 2  # an encoder for every objective, seed and number of labels
+    assert {len(unit) for unit in units(cells)} == {2}
+    assert len(cells_of(seeds=[0, 0])) == 1
+
+
+def test_only_what_needs_a_prior_is_told_one() -> None:
+    cells = cells_of(objectives=["pucl", "punce"], tops=["pupl", "nnpu"], prior="auto")
+    told = {(c["objective"], c["top"]): (c["encoder_prior"], c["top_prior"], c["prior"]) for c in cells}
+    assert told == {
+        ("pucl", "pupl"): (None, None, None),
+        ("pucl", "nnpu"): (None, "oracle", "oracle"),
+        ("punce", "pupl"): ("auto", None, "auto"),
+        ("punce", "nnpu"): ("auto", "oracle", "oracle"),
+    }
+    assert [c["prior"] for c in cells_of(objectives=["punce"], prior={"punce": "oracle"})] == ["oracle"]
+    assert baseline(prior="oracle")["prior"] is None and baseline("nnpu", prior="oracle")["prior"] == "oracle"
+
+
+def test_every_number_is_in_the_cell_and_decides_its_key() -> None:
+    (cell,) = cells_of()
+    assert cell["recipe"]["momentum"] == 0.9 and cell["recipe"]["view_options"]["rotation"] == 15.0
+    assert cell["labeller_options"]["max_iter"] == 300 and cell["head_options"]["soft"] is True
+    assert train_config(cell["recipe"], seed=3).learning_rate == 4.0
+    (same,) = Grid("other", {**SMALL, "recipe": {"quick": {**RECIPE, "learning_rate": 4}}}).cells()
+    assert key_of(same) == key_of(cell)  # 4 is 4.0
+    for change in ({"epochs": 2}, {"view_options": {"noise": 0.1}}, {"task": {"digits": {"momentum": 0.8}}}):
+        (other,) = Grid("other", {**SMALL, "recipe": {"quick": {**RECIPE, **change}}}).cells()
+        assert key_of(other) != key_of(cell) and key_of(encoder_of(other)) != key_of(encoder_of(cell))
+    # A changed default is a changed cell; an option added later and switched off is not.
+    assert resolved("x", {"a": 1}, {}) != resolved("x", {"a": 2}, {})
+    assert resolved("x", {"a": 1, "new": None, "more": 0.0}, {}) == {"a": 1}
+    assert resolved("x", {"renew": True}, {"renew": False}) == {"renew": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task = ['digits']", "unknown key of g.toml 'task': did you mean 'tasks'? known: "),
+        ("[[block]]\nobjective = ['pucl']", "unknown key of a block of g.toml 'objective': did you mean 'objectives'?"),
+        ("[[block]]\nmethods = ['naive']\ntops = ['pupl']", "unknown key of a block of g.toml 'tops'"),
+        ("[[block]]\nseeds = [0]", "a [[block]] must be one with 'objectives' or 'methods'; got neither"),
+        ("seeds = [0]", "g.toml: [[block]] must be given at least once; got none"),
+        ("[recipe.r]\nepoch = 3", "unknown option of recipe 'r' 'epoch': did you mean 'epochs'?"),
+        ("[recipe.r]\nepochs = 3", "recipe 'r': view must be the name of a view"),
+        ("[recipe.r]\nview = 'simclr'\nepochs = 0", "epochs must be a whole number ≥ 1; got 0"),
+        ("[recipe.r]\nview = 'simclr'\nseed = 0", "unknown option of recipe 'r' 'seed'"),
+        ("[recipe.r]\nview = 'simclr'\nview_options = {scal = 1}", "unknown option of view 'simclr' 'scal'"),
+        ("[recipe.r]\nview = 'simclr'\ntask = {digit = {}}", "unknown datasets 'digit': did you mean 'digits'?"),
+        ("[top.t]\nhead = 'linear'", "top 't': labeller must be given with the head 'linear'; got None"),
+        ("[top.t]\nhead = 'linea'\nlabeller = 'auto'", "unknown head 'linea': did you mean 'linear'?"),
+        ("[top.t]\nlabel = 'auto'", "unknown key of top 't' 'label': did you mean 'labeller'?"),
+        ("[top.t]\nhead = 'nnpu'\nprior = 'oracl'", "unknown prior of top 't' 'oracl': did you mean 'oracle'?"),
+        ("tasks = ['digts']", "unknown datasets 'digts': did you mean 'digits'?"),
+        ("seeds = [-1]", "seeds must be a whole number ≥ 0; got -1"),
+        ("n_labelled = 2.5", "n_labelled must be a whole number ≥ 1; got 2.5"),
+        ("setting = 'both'", "unknown setting of g.toml 'both'"),
+        ("tops = ['pup']", "unknown top 'pup': did you mean 'pupl'?"),
+        ("recipes = ['s']", "unknown recipe of g.toml 's'"),
+        ("encoder = {cifar1 = 'cnn7'}", "encoder must be a name, or a table with one for 'digits'"),
+        ("encoder = 'cnn8'", "unknown encoders 'cnn8': did you mean 'cnn7'?"),
+        ("seeds = ", "g.toml cannot be read: "),
+    ],
+)
+def test_what_is_wrong_in_a_grid_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    defaults = {
+        "tasks": "['digits']", "n_labelled": "[100]", "seeds": "[0]", "encoder": "'small_cnn'", "tops": "['pupl']",
+        "recipes": "['r']",
+    }  # fmt: skip
+    if "[top.t]" in text:
+        defaults["tops"] = "['t']"
+    own = text.partition(" = ")[0]
+    above = "\n".join(f"{key} = {value}" for key, value in defaults.items() if key != own)
+    table = "" if "[recipe.r]" in text else "\n[recipe.r]\nview = 'simclr'"
+    block = "" if "[[block]]" in text or "[[block]]" in message else "\n[[block]]\nobjectives = ['pucl']"
+    first, second = (text, "") if not text.startswith("[") else ("", text)
+    path = tmp_path / "g.toml"
+    path.write_text(f"{first}\n{above}\n{second}{table}{block}\n", encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        read_grid(path)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["benchmark1", "heads", "weak", "benchmark2", "baselines1", "baselines2", "smoke"])
+def test_the_grids_of_the_paper(name: str) -> None:
+    path = ROOT / "paper" / f"{name}.toml"
+    missing = [m for m in re.findall(r'"(\w+)"', path.read_text()) if m in METHODS and m not in entries("baselines")]
+    if missing:
+        pytest.skip(f"not there yet: {missing}")
+    cells = read_grid(path)
+    columns = {column for table in TABLES for _, column in published(table)}
+    assert name == "smoke" or {(cell["task"], cell["n_labelled"]) for cell in cells} <= columns
+    wanted = {
+        "benchmark1": "pu-benchmark-1", "heads": "downstream-head", "weak": "weak-supervision-knn",
+        "benchmark2": "pu-benchmark-2", "baselines1": "pu-benchmark-1", "baselines2": "pu-benchmark-2",
+    }  # fmt: skip
+    if name in wanted:  # every published number of ours, or of the baselines, has cells, with the paper's encoder
+        table = wanted[name]
+        lines = [line_of(cell) for cell in cells]
+        rows = make_table(table, lines).rows
+        found = {
+            (entry.published.method, column)
+            for row in rows
+            for column, entry in row.entries.items()
+            if entry.published and entry.values and not re.search("cnn|net|mlp", row.label.recipe)
+        }
+        expected = {key for key in published(table) if (key[0] in METHODS.values()) == name.startswith("baselines")}
+        assert found >= expected, expected - found
+        assert {cell["seed"] for cell in cells} == set(range(5))
+    assert set(METHODS.values()) >= {m for m, _ in published("pu-benchmark-2") if "(" not in m}
+    assert {task for _, task in ENCODERS} == {task for table in TABLES for _, (task, _) in published(table)}
+
+
+def test_heads_are_cells_of_the_first_benchmark() -> None:
+    first, heads = (read_grid(ROOT / "paper" / f"{name}.toml") for name in ("benchmark1", "heads"))
+    known = {key_of(cell) for cell in first}
+    assert {key_of(cell) for cell in heads} <= known
+
+
+def test_only() -> None:
+    cells = cells_of(objectives=["sscl", "pucl"], seeds=[0, 1, 2], tops=["pupl", "auto"])
+    assert len(select(cells, [])) == 12
+    assert len(select(cells, ["seed=0,2"])) == 8 and len(select(cells, ["seed=1", "pucl+auto"])) == 1
+    with pytest.raises(InputError, match="--only must be what fits some cell of the grid; got 'cifar'"):
+        select(cells, ["cifar"])
+    with pytest.raises(InputError, match="unknown key of --only 'sed': did you mean 'seed'"):
+        select(cells, ["sed=1"])
+
+
+# What a method may see
+
+
+def test_all_methods_see_the_same_labelled_rows() -> None:
+    (one,), (other,) = cells_of(), cells_of(objectives=["sscl"], tops=["auto"])
+    sets = [pose(cell)[0] for cell in (one, other, baseline())]
+    for seen in sets[1:]:
+        assert np.array_equal(seen.x, sets[0].x) and np.array_equal(seen.s, sets[0].s)
+    again = pose({**one, "seed": 1})[0]
+    assert again.x.shape != sets[0].x.shape or not np.array_equal(again.x[again.s], sets[0].x[sets[0].s])
+    assert {field.name for field in fields(problem.Problem)} == {"x", "s", "seed"}
+
+
+class Sealed:
+    """Test labels that nobody may touch before they are unsealed."""
+
+    def __init__(self, values: Any) -> None:
+        self.values, self.open = values, False
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        if not self.open:
+            raise RuntimeError("a test label was read too early")
+        return np.asarray(self.values, *args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__array"):  # what numpy asks before it calls __array__
+            raise AttributeError(name)
+        raise RuntimeError(f"a test label was read too early: {name}")
+
+
+@pytest.fixture
+def sealed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Every data set has sealed test labels; `Exam.grade` alone opens them. Gives what happened."""
+    opened: list[bool] = []
+    seals: list[Sealed] = []
+
+    def load_sealed(name: str, *, seed: int) -> Dataset:
+        data = load(name, seed=seed)
+        seals.append(Sealed(data.y_test))
+        return replace(data, y_test=seals[-1])  # type: ignore[arg-type]
+
+    def grade(self: Exam, *args: Any, **options: Any) -> Config:
+        opened.append(True)
+        for seal in seals:
+            seal.open = True
+        data = self._data
+        self._data = replace(data, y_test=np.asarray(data.y_test))
+        return graded(self, *args, **options)
+
+    graded = Exam.grade
+    monkeypatch.setattr(problem, "load", load_sealed)
+    monkeypatch.setattr(Exam, "grade", grade)
+    return opened
+
+
+def run_unit(unit: list[Config], folder: Path) -> list[Outcome]:
+    return list(Bench(folder, "cpu", "here").run(unit))
+
+
+def test_no_test_label_reaches_what_is_fitted(
+    sealed: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for unit in (cells_of(tops=["pupl"]), [baseline()], cells_of(tops=["ceiling"])):
+        (outcome,) = run_unit(unit, tmp_path)
+        assert outcome.failed is None and outcome.line is not None and 30 < outcome.line["metrics"]["accuracy"] <= 100
+    assert len(sealed) == 3
+
+    def peek(_config: Config, _frozen: stages.Frozen, exam: Exam) -> Any:
+        return float(np.asarray(exam._data.y_test).mean())
+
+    monkeypatch.setattr(work, "fit_top", peek)
+    (outcome,) = run_unit(cells_of(tops=["pupl"]), tmp_path)
+    assert outcome.failed is not None and "a test label was read too early" in outcome.failed
+
+
+# Running
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Config]]:
+    """One encoder by puNCE with an estimated prior, every kind of top on it."""
+    folder = tmp_path_factory.mktemp("encoders")
+    top = {"quick": {"labeller": "auto", "head": "finetune", "head_options": {"epochs": 1, "view": "shift"}}}
+    true = {"true": {"labeller": "truth", "head": "finetune", "head_options": {"epochs": 1, "renew": False}}}
+    tops = ["pupl", "auto", "nnpu", "knn", "ceiling", "quick", "true"]
+    block = {**SMALL["block"][0], "objectives": ["punce"], "prior": "bbe", "tops": tops}
+    unit = Grid("small", {**SMALL, "top": {**top, **true}, "block": [block]}).cells()
+    found = {}
+    for outcome in run_unit(unit, folder):
+        assert outcome.failed is None and outcome.line is not None, outcome
+        found[outcome.line["config"]["top"]] = outcome.line
+    return folder, found
+
+
+def test_every_top_is_measured(outcomes: tuple[Path, dict[str, Config]]) -> None:
+    _, lines = outcomes
+    assert list(lines) == ["pupl", "auto", "nnpu", "knn", "ceiling", "quick", "true"]
+    metrics = {top: line["metrics"] for top, line in lines.items()}
+    shared = {"accuracy", "knn", "linear_probe", "loss", "encoder_told_prior"}
+    graded = {*shared, "f1", "auc"}
+    assert set(metrics["knn"]) == shared and metrics["knn"]["accuracy"] == metrics["knn"]["knn"]
+    assert set(metrics["ceiling"]) == graded and set(metrics["nnpu"]) == {*graded, "told_prior"}
+    for top in ("pupl", "auto", "quick"):
+        assert set(metrics[top]) == {*graded, "pseudo_label_accuracy", "estimated_prior"}
+    assert len({(m["knn"], m["linear_probe"], m["loss"]) for m in metrics.values()}) == 1  # one encoder
+    assert metrics["nnpu"]["told_prior"] == pytest.approx(0.504, abs=0.01)  # the true one
+    assert metrics["nnpu"]["encoder_told_prior"] != metrics["nnpu"]["told_prior"]
+    assert metrics["ceiling"]["accuracy"] > metrics["pupl"]["accuracy"]
+    line = lines["auto"]
+    assert line["key"] == key_of(line["config"]) and line["commit"] == "here" and line["code"]
+    assert line["config"]["labeller"] == "kernel_cvir" and line["encoder_seconds"] > 0
+    assert {"python", "torch", "pucl"} <= line["versions"].keys() and line["time"].endswith("+00:00")
+
+
+def test_an_encoder_is_trained_once_and_checked(
+    outcomes: tuple[Path, dict[str, Config]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, lines = outcomes
+    assert len(list(folder.glob("*/encoder.json"))) == 2  # and the one by ssCL that the prior was estimated on
+    from pucl.bench import encoding
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RunError("trained again")
+
+    monkeypatch.setattr(encoding, "pretrain", refuse)
+    cell = lines["pupl"]["config"]
+    (outcome,) = run_unit([cell], folder)
+    assert outcome.line is not None and outcome.line["metrics"] == lines["pupl"]["metrics"]
+    (place,) = folder.glob("digits-punce-*/encoder.json")
+    about = json.loads(place.read_text())
+    kept = place.read_text()
+    for change in ({"config": {**about["extra"]["config"], "seed": 9}}, {"code": "older"}):
+        place.write_text(json.dumps({**about, "extra": {**about["extra"], **change}}))
+        assert run_unit([cell], folder)[0].failed == "trained again"
+    place.write_text(kept)
+    (forced,) = list(Bench(folder, "cpu", "here", anew=True).run([cell]))
+    assert forced.failed == "trained again"
+
+
+def test_cells_that_cannot_be_run_are_skipped_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUCL_DATA", str(tmp_path / "nowhere"))
+    cells = [*cells_of(objectives=["punce"]), *cells_of(tasks=["cifar1"]), *cells_of(tasks=["gaussians"]),
+             baseline("nnpu")]  # fmt: skip
+    reasons = [reason for _, reason in plan(cells, []).skipped]
+    assert len(reasons) == 4
+    for reason, words in zip(
+        reasons,
+        ("punce: needs a prior, and the grid gives none", "cifar10: data_batch_1 is missing",
+         "small_cnn: takes image data; gaussians has table data", "nnpu: prior must be"),
+        strict=True,
+    ):  # fmt: skip
+        assert words in reason
+    # What is only known once the data are loaded: nobody knows the prior of STL-10.
+    data = replace(load("digits", seed=0), x_unlabelled=load("digits", seed=0).x_test)
+    monkeypatch.setattr(problem, "load", lambda *_, **__: data)
+    cell = cells_of(objectives=["punce"], prior="oracle", setting="single-set")
+    (outcome,) = run_unit(cell, tmp_path)
+    assert outcome.skipped == "nobody knows the true prior inside U of digits"
+    (outcome,) = run_unit(cells_of(setting="single-set", tops=["ceiling"]), tmp_path)
+    assert outcome.line is not None and outcome.line["metrics"]["accuracy"] > 60
+
+
+def test_a_failed_cell_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit(config: Config, *rest: Any) -> Any:
+        if config["seed"] == 0:
+            raise ZeroDivisionError("on\npurpose")
+        return stages.fit_method(config, *rest)
+
+    monkeypatch.setattr(work, "fit_method", fit)
+    said: list[str] = []
+    cells = [baseline(), baseline(seeds=[1])]
+    summary = sweep(cells, tmp_path / "r.jsonl", device="cpu", tell=said.append)
+    assert (summary.ran, len(summary.failed)) == (1, 1) and "1 ran in " in said[2]
+    assert re.fullmatch(r"failed: .*naive \(raw\): ZeroDivisionError: on purpose \(test_bench.py:\d+\)", said[-1])
+    assert [line["config"]["seed"] for line in read_results(tmp_path / "r.jsonl")] == [1]
+    monkeypatch.undo()
+    summary = sweep(cells, tmp_path / "r.jsonl", device="cpu", tell=said.append)
+    assert (summary.ran, summary.there, summary.failed) == (1, 1, [])
+
+
+def test_lines_by_other_code_are_kept_with_a_word(tmp_path: Path) -> None:
+    path, cells = tmp_path / "r.jsonl", [baseline(), *cells_of()]
+    sweep([baseline()], path, device="cpu", tell=lambda _: None)
+    write_results(path, [*read_results(path), line_of(cells[1])])
+    found = plan(cells, read_results(path))
+    assert found.missing == [] and found.there == 2 and found.other == ["abc"]
+    said: list[str] = []
+    say_other(found, said.append)
+    assert said == ["1 of 2 cells were made by other code (commit abc); kept; --force runs them again"]
+    say_other(Plan([], 2, [], []), said.append)
+    assert len(said) == 1
+    before = read_results(path)
+    assert sweep([baseline()], path, force=True, device="cpu", tell=said.append).ran == 1
+    after = read_results(path)
+    assert len(after) == 3 and newest(after)[before[0]["key"]] == after[-1]  # a new line, which counts
+
+
+def test_the_fingerprint_covers_what_a_cell_depends_on(package_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file that is reached from the work on a cell, by imports wherever they stand, is in the fingerprint."""
+    free = {"bench/fingerprint.py", "bench/provenance.py"}  # which say where a line comes from, and compute nothing
+
+    def reached(*ignored: str) -> set[str]:
+        left = [SRC / "pucl" / "bench" / "work.py"]
+        found: set[Path] = set()
+        while left:
+            path = left.pop()
+            if path in found or not path.exists() or str(path.relative_to(SRC / "pucl")).startswith(ignored):
+                continue
+            found.add(path)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+                for name in names:
+                    if name.startswith("pucl."):
+                        place = SRC / Path(*name.split("."))
+                        left += [place.with_suffix(".py"), place / "__init__.py"]
+        return {path.relative_to(SRC / "pucl").as_posix() for path in found if path.name != "__init__.py"} - free
+
+    def covered(without: tuple[str, ...]) -> set[str]:
+        return {path.relative_to(SRC / "pucl").as_posix() for path in files(without=without, bench=OF_CELLS)}
+
+    assert reached("baselines") <= covered(NOT_OF_PIPELINES) and reached() <= covered(())
+    assert "losses/pucl.py" in covered(NOT_OF_PIPELINES) and "baselines/naive.py" in covered(())
+
+    monkeypatch.setattr("pucl.bench.fingerprint._root", lambda: package_copy / "pucl")
+    how = {"without": NOT_OF_PIPELINES, "bench": OF_CELLS}
+    before = fingerprint(**how)
+    for part, changes in (("cli.py", False), ("bench/tables.py", False), ("baselines/naive.py", False),
+                          ("losses/pucl.py", True), ("bench/stages.py", True)):  # fmt: skip
+        with (package_copy / "pucl" / part).open("a") as file:
+            file.write("# changed\n")
+        assert (fingerprint(**how) != before) == changes, part
+        before = fingerprint(**how)
+
+
+FAKE = """
+import json, os, sys
+how = json.loads(sys.stdin.readline())
+for row in sys.stdin:
+    for cell in json.loads(row):
+        if cell["die"]:
+            os._exit(3)
+        print(json.dumps({"key": cell["key"], "line": {"n": cell["n"], "threads": os.environ["OMP_NUM_THREADS"]}}))
+    print(flush=True)
+"""
+
+
+def test_a_worker_that_dies_fails_its_cells_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fake_worker.py").write_text(FAKE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(crew, "MODULE", "fake_worker")
+    monkeypatch.setattr(crew, "key_of", lambda cell: cell["key"])
+    todo: list[list[Config]] = [[{"key": f"{n}{part}", "n": n, "die": n == 2} for part in "ab"] for n in range(6)]
+    team = crew.Crew(2, {"threads": 1})
+    found = list(team.run(todo))
+    assert sorted(o.key for o in found) == sorted(cell["key"] for unit in todo for cell in unit)
+    assert {o.key: o.failed for o in found if o.failed} == dict.fromkeys(
+        ["2a", "2b"], "the worker ended with code 3 in the middle of it"
+    )
+    assert {o.line["threads"] for o in found if o.line} == {"1"}
+    assert all(process.poll() is not None for process in team._alive)
+
+
+# Stored results
+
+
+def test_half_a_line_is_dropped_and_mended(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    lines = [line_of(baseline()), line_of(baseline(seeds=[1]))]
+    write_results(path, lines)
+    whole = path.read_bytes()
+    for rest in (b'{"key": "ab', b'{"key": "ab\n', b"\x00\xff"):
+        path.write_bytes(whole + rest)
+        assert read_results(path) == lines
+        with writing(path) as writer:
+            writer.add(line_of(baseline(seeds=[2])))
+        assert [line["config"]["seed"] for line in read_results(path)] == [0, 1, 2]
+        path.write_bytes(whole)
+    path.write_bytes(whole[:-1])  # cut at the very end: the line is whole
+    with writing(path) as writer:
+        writer.add(line_of(baseline(seeds=[2])))
+    assert len(read_results(path)) == 3
+
+
+def test_damage_elsewhere_is_an_error(tmp_path: Path) -> None:
+    path, line = tmp_path / "r.jsonl", line_of(baseline())
+    text = json.dumps(line)
+    tampered = json.dumps({**line, "config": {**line["config"], "seed": 7}})
+    for content, words in (
+        (f"{text[:40]}\n{text}\n", "line 1, must be a result of 'pucl bench run'; got not JSON"),
+        (f"{text}\n{{}}\n", "line 2, must be a result of 'pucl bench run'; got no line of"),
+        (f"{tampered}\n", "got a configuration that its key does not belong to"),
+    ):
+        path.write_text(content)
+        with pytest.raises(InputError, match=re.escape(words)):
+            read_results(path)
+
+
+def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with writing(path), pytest.raises(RunError, match="another process is writing to"), writing(path):
+        pass
+
+
+def test_merging_two_machines() -> None:
+    a, b, c = (baseline(seeds=[seed]) for seed in range(3))
+    here = [line_of(a), line_of(b, time="2026-01-03T00:00:00+00:00", accuracy=80.0)]
+    there = [
+        line_of(b, time="2026-01-02T00:00:00+00:00", accuracy=81.0),  # the same code, other numbers
+        line_of(c, time="2026-01-04T00:00:00+00:00"),
+        line_of(a, time="2026-01-05T00:00:00+00:00", code="newer", accuracy=70.0),
+    ]
+    first, second = merge([here, there]), merge([there, here])
+    assert first == second and len(first.lines) == 3 and first.dropped == 2
+    assert {line["config"]["seed"]: line["metrics"]["accuracy"] for line in first.lines} == {0: 70.0, 1: 80.0, 2: 90.0}
+    assert first.conflicts == [key_of(b)]
+    again = merge([first.lines, here])
+    assert again.lines == first.lines and again.dropped == 2
+
+
+# Tables
+
+
+def results() -> list[Config]:
+    """Made up: puCL(puPL) and puCL(auto) on two seeds of fmnist1 and cifar1, a ceiling, nnPU, and an older recipe."""
+    paper: dict[str, Any] = {**SMALL, "tasks": ["fmnist1"], "n_labelled": [1000]}
+
+    def cells(recipe: str, tops: list[str], seeds: list[int], **changes: Any) -> list[Config]:
+        numbers = {**RECIPE, "view": "simclr", "epochs": changes.pop("epochs", 300)}
+        block = {"objectives": ["pucl"], "encoder": "lenet5", "tops": tops, "seeds": seeds, "recipes": [recipe]}
+        return Grid("t", {**paper, "recipe": {recipe: numbers}, "block": [{**block, **changes}]}).cells()
+
+    lines = [line_of(c, accuracy=v) for c, v in zip(cells("paper", ["pupl"], [0, 1, 2]), (50, 52, 57), strict=True)]
+    lines += [line_of(c, accuracy=v) for c, v in zip(cells("improved", ["auto"], [0, 1]), (92.0, 93.0), strict=True)]
+    lines += [line_of(c, accuracy=60.0, time="2025-01-01") for c in cells("improved", ["auto"], [0], epochs=10)]
+    lines += [line_of(c, accuracy=95.0) for c in cells("improved", ["ceiling"], [0])]
+    lines += [line_of(c, accuracy=94.0) for c in cells("improved", ["auto"], [4], encoder="cnn7bn")]
+    (nnpu,) = Grid(
+        "t",
+        {"tasks": ["fmnist1"], "n_labelled": 1000, "seeds": 0,
+         "block": [{"methods": "nnpu", "encoder": "lenet5", "prior": "oracle"}]},
+    ).cells()  # fmt: skip
+    return [*lines, line_of(nnpu, accuracy=88.0, code="other")]
+
+
+def test_a_table_computed_by_hand() -> None:
+    table = make_table("pu-benchmark-1", results(), {True: "c0de", False: "c0de"})
+    assert table.older == 1 and table.commits == ("abc",) and len(table.columns) == 12
+    rows = {(row.label.method, row.label.recipe): row for row in table.rows}
+    column = ("fmnist1", 1000)
+    literal = rows["puCL(puPL)", "paper"].entries[column]
+    assert literal.mean == pytest.approx(53.0) and literal.std == pytest.approx(13**0.5)  # (9 + 1 + 16) / 2
+    assert literal.published is not None and literal.published.accuracy == 91.8
+    assert literal.difference == pytest.approx(53 - 91.8)
+    improved = rows["puCL(auto)", "improved"].entries[column]
+    assert improved.values == {0: 92.0, 1: 93.0} and improved.difference == pytest.approx(92.5 - 91.8)
+    other = rows["puCL(auto)", "improved, cnn7bn"].entries[column]
+    assert other.best and other.mean == 94.0 and other.std is None and other.p_value is None
+    assert improved.p_value is None and literal.p_value is None  # no two seeds in common with the best
+    nnpu = rows["nnPU", "–"]
+    assert nnpu.label.prior == "oracle" and nnpu.entries[column].difference == pytest.approx(88 - 89.7)
+    assert nnpu.entries[column].other_code and not literal.other_code
+    assert nnpu.entries["cifar1", 1000].values == {} and nnpu.entries["cifar1", 1000].published is not None
+    assert rows["uPU", "published"].label.prior == "oracle" and rows["PAN", "published"].label.prior == "none"
+    ceiling = rows["puCL(ceiling)", "improved"]
+    assert ceiling.reference and not ceiling.entries[column].best and table.rows[-1] is ceiling
+    assert [row.label.method for row in table.rows][:2] == ["uPU", "nnPU"]
+
+
+def test_the_paired_test() -> None:
+    lines = [line for line in results() if line["config"].get("encoder") != "cnn7bn"]
+    table = make_table("pu-benchmark-1", lines)
+    rows = {row.label.method: row.entries.get(("fmnist1", 1000)) for row in table.rows}
+    best, literal = rows["puCL(auto)"], rows["puCL(puPL)"]
+    assert best is not None and best.best and best.p_value is None and literal is not None
+    # Differences 42 and 41 over seeds 0 and 1: t = 41.5 / (√½ / √2) = 83 with one degree of freedom.
+    assert literal.p_value == pytest.approx(2 / np.pi * np.arctan(1 / 83), rel=1e-6)
+    assert paired_p({0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.5}) == 0.0 and paired_p({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0}) == 1.0
+    assert paired_p({0: 1.0, 1: 2.0}, {1: 1.0, 2: 2.0}) is None
+    a, b = {0: 1.0, 1: 2.0, 2: 4.0, 3: 0.0}, {0: 0.5, 1: 2.5, 2: 3.0, 4: 9.0}
+    assert paired_p(a, b) == pytest.approx(ttest_rel([1.0, 2.0, 4.0], [0.5, 2.5, 3.0]).pvalue)
+
+
+def test_the_forms_of_a_table() -> None:
+    table = make_table("pu-benchmark-1", results(), {True: "c0de", False: "c0de"})
+    text = write(table, "text")
+    assert "53.00 ± 3.61 (3)" in text and "[91.8 -38.80]" in text and "88.00 (1)*" in text and "[89.7† -1.70]" in text
+    assert "* Made by other code" in text and "1 results of older configurations" in text
+    markdown = write(table, "markdown")
+    assert "| puCL(auto) | improved, cnn7bn | none | **94.00 (1)**<br>[91.8 +2.20] | –<br>[89.2] |" in markdown
+    widths = {line.count("|") for line in markdown.splitlines() if line.startswith("|")}
+    assert widths == {10}
+    rows = list(csv.DictReader(io.StringIO(write(table, "csv"))))
+    (found,) = (
+        row for row in rows if row["method"] == "puCL(puPL)" and (row["task"], row["n_labelled"]) == ("fmnist1", "1000")
+    )
+    assert (found["mean"], found["std"], found["seeds"], found["published"]) == ("53.0", "3.6056", "3", "91.8")
+    assert found["difference"] == "-38.8" and found["prior"] == "none" and found["p_value"] == ""
+    latex = write(table, "latex")
+    assert latex.count(r"\begin{tabular}{lllrrrrrr}") == latex.count(r"\end{tabular}") == 2
+    assert r"53.00 $\pm$ 3.61 (3); [91.8 -38.80]" in latex and r"\textbf{94.00 (1); [91.8 +2.20]}" in latex
+    assert not re.search("[±†–]", latex.split("% Accuracy")[0])
+    for form in ("text", "markdown", "latex"):
+        assert "–" in write(make_table("weak-supervision-knn", []), form).replace("--", "–")
+    with pytest.raises(InputError, match="unknown format 'html'"):
+        write(table, "html")
+
+
+def test_the_other_tables() -> None:
+    cells = cells_of(tasks=["mnist1"], n_labelled=[1000], encoder="mlp", tops=["knn"], seeds=[0, 1])
+    table = make_table("weak-supervision-knn", [line_of(cell, accuracy=95.24) for cell in cells])
+    (row,) = (row for row in table.rows if row.label.method == "puCL")
+    assert row.entries["mnist1", 1000].difference == pytest.approx(1.0) and row.entries["mnist1", 1000].best
+    cells = cells_of(objectives=["scl_pu"], tasks=["cifar1"], n_labelled=[1000], encoder="cnn7", tops=["nnpu", "auto"])
+    table = make_table("downstream-head", [line_of(cell) for cell in cells])
+    found = {row.label.method: row.entries.get(("cifar1", 1000)) for row in table.rows}
+    numbers = {name: entry.published.accuracy for name, entry in found.items() if entry and entry.published}
+    assert numbers["pu-sCL/nnPU"] == 88.4 and numbers["pu-sCL/auto"] == 90.1 and numbers["puCL/puPL"] == 92.3
+    assert make_table("pu-benchmark-2", results()).older == 0
+    with pytest.raises(InputError, match="unknown table 'pu-benchmark': did you mean"):
+        make_table("pu-benchmark", [])
+
+
+def test_published_numbers_are_the_reference() -> None:
+    assert sum(len(published(table)) for table in TABLES) == 260
+    assert published("pu-benchmark-1")["puNCE(puPL)", ("cifar2", 1000)].accuracy == 93.8
+
+
+# The leaderboard
+
+
+def test_the_leaderboard_is_what_the_results_say() -> None:
+    path = ROOT / "results" / "benchmark.jsonl"
+    page = leaderboard(read_results(path, missing_ok=True))
+    assert (ROOT / "docs" / "leaderboard.md").read_text(encoding="utf-8") == page, "run 'pucl bench leaderboard'"
+
+
+def test_a_ranking_without_priors() -> None:
+    page = leaderboard(results())
+    assert page == leaderboard(list(reversed(results())))
+    ranking = page.split("### fmnist1, 1,000 labelled")[1]
+    assert ranking.split("\n")[4:7] == [
+        "| 1 | puCL(auto) | improved, cnn7bn | pipeline | 94.00 (1) |",
+        "| 2 | puCL(auto) | improved, lenet5 | pipeline | 92.50 ± 0.71 (2) |",
+        "| 3 | puCL(puPL) | paper, lenet5 | pipeline | 53.00 ± 3.61 (3) |",
+    ]
+    assert "nnPU" not in ranking and "ceiling" not in ranking
+    assert "No results are stored yet." in leaderboard([])
+
+
+def test_names_are_for_people() -> None:
+    assert name_of(cells_of()[0]) == "digits 100 seed 0 pucl+pupl (quick, small_cnn)"
+    assert name_of(baseline("nnpu", prior="oracle")) == "digits 100 seed 0 nnpu (raw, prior oracle)"
+    assert sys.getsizeof(key_of(baseline())) and len(key_of(baseline())) == 16
