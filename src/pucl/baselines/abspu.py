@@ -4,14 +4,13 @@ from torch import Tensor, nn
 
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.risk import minimise
-from pucl.baselines.upu import DEFAULT as RISK_DEFAULT
 from pucl.baselines.upu import PRESETS as RISK_PRESETS
 from pucl.baselines.upu import RiskSettings
 from pucl.registry import register
 from pucl.risks import PartialRisks
 from pucl.risks.margins import MarginLoss
 
-DEFAULT = RISK_DEFAULT
+DEFAULT = RiskSettings()
 PRESETS = RISK_PRESETS
 
 

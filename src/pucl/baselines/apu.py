@@ -35,9 +35,9 @@ class APUSettings(RiskSettings):
 
 
 DEFAULT = APUSettings()
-_CIFAR = APUSettings(epochs=200, batch_size=10_000, learning_rate=1e-3, amsgrad=True)
-_MNIST = replace(_CIFAR, batch_size=5_000)
-_SMALL = replace(_CIFAR, batch_size=500)
+_CIFAR = APUSettings(epochs=200, steps=4, batch_size=10_000, learning_rate=1e-3, amsgrad=True)
+_MNIST = replace(_CIFAR, steps=10, batch_size=5_000)
+_SMALL = replace(_CIFAR, steps=None, batch_size=500)
 PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST, stl=_SMALL, alzheimer=_SMALL)
 
 
@@ -70,7 +70,7 @@ def apu(problem: Problem, settings: APUSettings = DEFAULT) -> nn.Module:
         min_f  [R_U⁺ − [R_U⁺ − π R_P⁺]₊]₊ + [R_U⁻ − π R_P⁻]₊
 
     where the R are mean losses of a batch taken for positive (+) or negative (−), see `purr` for the steps back. The
-    epoch with the lowest absolute value of the same risk on held-out rows counts.
+    epoch with the lowest value of the same risk on held-out rows counts.
 
     Which reduction: the method wants a second unlabelled set, drawn as the test rows are. There is none here, so the
     unlabelled rows stand for both, the priors of training and test are the same and their ratio (1 − π_te) / (1 − π_tr)
@@ -100,8 +100,5 @@ def apu(problem: Problem, settings: APUSettings = DEFAULT) -> nn.Module:
         learner.descend(loss)
         return loss.detach()
 
-    def criterion(logits: Tensor, labelled: Tensor) -> Tensor:
-        return risk(logits, labelled).abs()
-
-    train_best(left, settings, update, learner, watched=network, held=held, criterion=criterion)
+    train_best(left, settings, update, learner, watched=network, held=held, criterion=risk)
     return network

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from math import pi, sqrt
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
 from pucl.baselines.shared.network import Moved
 from pucl.baselines.shared.problem import PIECE, Problem
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.settings import Presets, Settings
 from pucl.encoders.inputs import Standardise, to_float
 from pucl.errors import check_count, check_positive
 from pucl.priors.rounds import cut
@@ -51,6 +52,7 @@ class BaggingSettings(Settings):
 
 
 DEFAULT = BaggingSettings()
+PRESETS: Presets = MappingProxyType({})
 
 
 class Machine(nn.Module):

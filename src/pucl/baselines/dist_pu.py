@@ -38,9 +38,9 @@ class DistPUSettings(Settings):
 
     epochs: int = 20
     decay: Decay = "cosine"
-    entropy: float = 0.002
+    entropy: float = 0.02
     mix_epochs: int = 10
-    mix_learning_rate: float = 1e-4
+    mix_learning_rate: float = 2e-5
     mix_weight_decay: float = 1e-3
     mix_final: float = 0.7
     late_entropy: float = 0.004
@@ -69,7 +69,7 @@ class DistPUSettings(Settings):
 
 DEFAULT = DistPUSettings()
 _CIFAR = DistPUSettings(
-    epochs=60, learning_rate=5e-4, weight_decay=5e-3, mix_epochs=60, mix_learning_rate=5e-5, mix_weight_decay=1e-3
+    epochs=60, learning_rate=5e-4, weight_decay=5e-3, entropy=0.002, mix_epochs=60, mix_learning_rate=5e-5
 )
 PRESETS = with_networks(_CIFAR)
 
@@ -113,10 +113,10 @@ def dist_pu(problem: Problem, settings: DistPUSettings = DEFAULT) -> nn.Module:
 
         D(f) = (1 − mean_P σ(f)) + |mean_U σ(f) − π| / (2 π)
 
-    where H_U and H_mix are the mean entropies of the scores of U and of mixed rows λ x + (1 − λ) x', λ ~ Beta(α, α) once
-    a batch, e of E is the epoch, and CE_mix the cross-entropy of mixed rows towards λ t + (1 − λ) t'. There t is 1 for
-    labelled rows and for others the score the network gave them last. The second stage goes on with the network, but
-    not with the optimiser, of the first. Logits are kept within ±10, in the first stage for the entropy only.
+    where H_U and H_mix are the mean entropies of the scores of U and of mixed rows λ x + (1 − λ) x', λ ~ Beta(α, α)
+    once a batch, e of E is the epoch, and CE_mix the cross-entropy of mixed rows towards λ t + (1 − λ) t'. There t is 1
+    for labelled rows and for others the score the network gave them last. The second stage goes on with the network,
+    but not with the optimiser, of the first. Logits are kept within ±10, in the first stage for the entropy only.
 
     Fidelity: author code (Ray-rui/Dist-PU-Positive-Unlabeled-Learning-from-a-Label-Distribution-Perspective).
 

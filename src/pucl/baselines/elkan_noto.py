@@ -1,13 +1,16 @@
 """Elkan and Noto (2008): P against U, corrected for the share of the positives that is labelled."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
+from pucl.baselines.rank_pruning import PRESETS as NETWORKS
 from pucl.baselines.shared.network import Moved
 from pucl.baselines.shared.probability import ProbabilitySettings, fit_probability, out_of_fold
 from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.settings import Presets
 from pucl.registry import register
 
 LEAST = 1e-6  # of the constant
@@ -18,31 +21,49 @@ class ElkanNotoSettings(ProbabilitySettings):
     """Those of Elkan and Noto's methods.
 
     Attributes:
-        weighted: train a second time on U with weights (their section 3) instead of moving the threshold of the first
-            classifier (their section 2).
+        weighted: train a second time, on U as both classes with weights (section 3 of the paper); otherwise the
+            threshold of a classifier of P against U is moved (section 2).
     """
 
     weighted: bool = True
 
 
 DEFAULT = ElkanNotoSettings()
+PRESETS: Presets = MappingProxyType({task: ElkanNotoSettings(**vars(preset)) for task, preset in NETWORKS.items()})
 
 
 @register("baselines", reference="Elkan & Noto 2008")
 def elkan_noto(problem: Problem, settings: ElkanNotoSettings = DEFAULT) -> nn.Module:
-    """TODO."""
+    """P(s = 1 | x), and from it how likely an unlabelled row is to be positive, which weights a second classifier.
+
+        c = mean_P g,    w(x) = P(y = 1 | x, s = 0) = (1 − c) / c · g(x) / (1 − g(x))
+        min_f  Σ_P CE(σ(f), 1) + Σ_U [w CE(σ(f), 1) + (1 − w) CE(σ(f), 0)]
+
+    where g(x) is P(s = 1 | x) by networks that never saw the row (three folds), c = P(s = 1 | y = 1) the estimator e₁
+    of the paper, and w is kept below 1. Without `weighted` the positives are those with g(x) / c > 1/2, by a g trained
+    on all rows. Labels must have been given to positives at random. No prior is needed.
+
+    Fidelity: paper only.
+
+    Differs:
+        - The paper takes c from a validation set and w from the rows g was trained on; networks know those by heart, so
+          that g comes from folds here, which also leaves all of P for c.
+        - Networks instead of Platt-scaled support vector machines; of the epochs that with the lowest held-out loss
+          counts. With ``encoder="raw"`` both classifiers are logistic regressions.
+
+    Presets: the paper has other data; those of rank pruning, whose networks have the same task.
+    """
     logits, _ = out_of_fold(problem, settings)
     constant = labelled_share(logits[problem.labelled])
     if not settings.weighted:
-        return Moved(
-            fit_probability(problem, settings, number=settings.folds, phase="labelled"), torch.logit(constant / 2)
-        )
+        scorer = fit_probability(problem, settings, number=settings.folds, phase="labelled")
+        return Moved(scorer, torch.logit(constant / 2))
     target = torch.where(problem.labelled, 1.0, positive_weight(logits, constant))
     return fit_probability(problem, settings, target=target, number=settings.folds, phase="weighted")
 
 
 def labelled_share(logits: Tensor) -> Tensor:
-    """c = P(s = 1 | y = 1), the mean probability of held-out labelled rows, from their logits (n,)."""
+    """The constant c = P(s = 1 | y = 1): the mean probability of held-out labelled rows, from their logits (n,)."""
     return torch.sigmoid(logits).mean().clamp(LEAST, 1 - LEAST)
 
 

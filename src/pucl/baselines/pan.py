@@ -1,4 +1,4 @@
-"""PAN (Hu et al. 2021): a classifier of U plays against a network that tells P from what the classifier takes for it."""
+"""PAN (Hu et al. 2021): a classifier of U plays against a network that tells P from U."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,6 +30,10 @@ class PanSettings(StreamSettings):
         dropout: the share of the features set to 0 in training.
     """
 
+    epochs: int = 16
+    batch_size: int = 256
+    labelled_batch: int | None = 32
+    learning_rate: float = 1e-4
     betas: tuple[float, float] = (0.5, 0.999)
     weight_decay: float = 1e-3
     weight: float = 1e-4
@@ -38,11 +42,12 @@ class PanSettings(StreamSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share(type(self).__name__, "dropout", self.dropout, closed=True)
+        if self.dropout != 0:
+            check_share(type(self).__name__, "dropout", self.dropout)
 
 
 DEFAULT = PanSettings()
-_CIFAR = PanSettings(epochs=200, batch_size=1961, labelled_batch=39, learning_rate=1e-4)
+_CIFAR = PanSettings(epochs=200, batch_size=1961, labelled_batch=39)
 _MNIST = replace(_CIFAR, batch_size=2951, labelled_batch=49)
 _SMALL = replace(_CIFAR, batch_size=300)
 PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST, stl=_SMALL, alzheimer=_SMALL)

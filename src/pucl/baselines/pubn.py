@@ -91,15 +91,15 @@ def weighted_risk(
 
 @register("baselines", reference="Hsieh et al. 2019, PUbN\\N", needs_prior=True)
 def pubn(problem: Problem, settings: PUbNSettings = DEFAULT) -> nn.Module:
-    """Probabilities s(x) by the non-negative risk, then a second network on a risk weighted with them.
+    r"""Probabilities s(x) by the non-negative risk, then a second network on a risk weighted with them.
 
         min_f  π mean_P[ℓ(f) + ℓ(−f) (1 − s) / s · 1(s > η)] + mean_U[ℓ(−f) (1 − s) · 1(s ≤ η)]
 
-    where ℓ is the logistic loss, s(x) = σ(h(x)) and h minimises the nnPU risk with the same loss; η is the quantile of s
-    over U at (1 − π) τ. The epoch of h with the lowest mean_U s² − 2 π mean_P s on held-out rows counts, and that of f
-    with the lowest unbiased risk of the sigmoid loss.
+    where ℓ is the logistic loss, s(x) = σ(h(x)) and h minimises the nnPU risk with the same loss; η is the quantile of
+    s over U at (1 − π) τ. The epoch of h with the lowest mean_U s² − 2 π mean_P s on held-out rows counts, and that of
+    f with the lowest unbiased risk of the sigmoid loss.
 
-    This is PUbN\\N, the method with ρ = 0: nobody gives biased negatives in the setting of the tables.
+    This is PUbN\N, the method with ρ = 0: nobody gives biased negatives in the setting of the tables.
 
     Fidelity: author code (cyber-meow/PUbiasedN).
 

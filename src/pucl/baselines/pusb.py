@@ -35,7 +35,7 @@ def prior_threshold(logits: Tensor, prior: float) -> Tensor:
 
 @register("baselines", reference="Kato et al. 2019", needs_prior=True)
 def pusb(problem: Problem, settings: NnPUSettings = DEFAULT) -> nn.Module:
-    """nnPU with the logistic loss, its border moved until a share π is positive (nnPUSB).
+    """The nnPU risk with the logistic loss, then a border above which a share π of U lies (nnPUSB).
 
         min_f  π R_P⁺ + max(0, R_U⁻ − π R_P⁻),    then  f(x) > θ,    θ = f_(⌊n (1 − π)⌋)
 

@@ -31,8 +31,9 @@ class VPUSettings(StreamSettings):
 
     epochs: int = 25
     labelled_batch: int | None = 128
+    learning_rate: float = 1e-4
     betas: tuple[float, float] = (0.5, 0.99)
-    weight: float = 0.3
+    weight: float = 3.0
     alpha: float = 0.3
     held_out: float = 0.1
 
@@ -110,8 +111,8 @@ def vpu(problem: Problem, settings: VPUSettings = DEFAULT) -> nn.Module:
         - No optimiser is made anew at epochs 19 and 39: what it remembers is set to 0, which is the same.
 
     Presets: 50 epochs of 30 steps of 500 labelled and 500 unlabelled rows, Adam (0.5, 0.99), the rate halved at epochs
-    19 and 39; rate and λ 3e-5 and 0.03 for CIFAR, 3e-4 and 0.3 for F-MNIST, 1e-4 and 0.3 for STL; MNIST as F-MNIST, SVHN
-    and Alzheimer (batches of 64) as CIFAR.
+    19 and 39; rate and λ 3e-5 and 0.03 for CIFAR, 3e-4 and 0.3 for F-MNIST, 1e-4 and 0.3 for STL; MNIST as F-MNIST,
+    SVHN and Alzheimer (batches of 64) as CIFAR.
     """
     left, held = problem.hold_out(settings.held_out)
     network = left.network()

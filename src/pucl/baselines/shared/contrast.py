@@ -1,7 +1,6 @@
 """Contrast with a momentum network, a queue and prototypes of the two classes: what PiCO and WConPU have in common."""
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -9,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.baselines.shared.averaging import follow, teacher_of
+from pucl.baselines.shared.loop import Batch
 from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.queue import Queue
@@ -18,7 +18,7 @@ from pucl.errors import check_count, check_positive, check_share
 from pucl.training.pretraining import default_view
 from pucl.views import View, make_view
 
-STRONGER = MappingProxyType({"simclr": MappingProxyType({"strength": 2.0, "blur": 0.5})})  # by view
+FULL_STRENGTH, BLURRED = 2.0, 0.5  # of SimCLR's colour distortion, and the share of blurred images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,8 @@ class ContrastSettings(Settings):
         temperature: τ of the contrast.
         key_decay: of the weights of the key network, which follow those of the query network.
         prototype_decay: of the prototypes, for every row that is added.
+        guard: G: when the classifier takes less than this share of the unlabelled rows of a batch for one of the
+            classes, the mean of their logits is the border of pseudo-labels, and not 0.
         start: the epoch, counted from 0, from which pseudo-labels are used; before it each row has only its own key
             for a peer.
     """
@@ -42,6 +44,7 @@ class ContrastSettings(Settings):
     temperature: float = 0.07
     key_decay: float = 0.999
     prototype_decay: float = 0.99
+    guard: float = 0.0
     start: int = 1
 
     def __post_init__(self) -> None:
@@ -84,8 +87,8 @@ def projected(problem: Problem, settings: ContrastSettings) -> Projected:
 def views_of(problem: Problem, settings: ContrastSettings) -> tuple[View, View]:
     """The view of the queries, and a stronger one of the keys where there is one."""
     name = settings.view or default_view(tuple(problem.x.shape[1:]))
-    compiled = problem.x.is_cuda and problem.x.ndim == 4
-    return make_view(name, compiled=compiled), make_view(name, compiled=compiled, **STRONGER.get(name, {}))
+    weak = make_view(name)
+    return weak, make_view(name, strength=FULL_STRENGTH, blur=BLURRED) if name == "simclr" else weak
 
 
 class Prototypes:
@@ -113,51 +116,103 @@ class Prototypes:
         self.vectors.copy_(F.normalize(moved, dim=1))
 
 
-class Pair:
-    """A query network, which learns, and a key network, which follows it (He et al. 2020)."""
+@torch.no_grad()
+def taken_for_positive(logits: Tensor, labelled: Tensor, guard: float) -> Tensor:
+    """The classes of a batch as the classifier has it, (n,) bool: labelled rows, and logits above a border.
 
-    def __init__(self, problem: Problem, settings: ContrastSettings) -> None:
+    The border is 0 while both classes have the share `guard` of the unlabelled rows, and the mean of their logits
+    otherwise. As long as U has no negatives that are known, nothing else keeps one class from taking all of it.
+    """
+    unlabelled = (~labelled).to(logits.dtype)
+    count = unlabelled.sum().clamp(min=1)
+    share, mean = ((logits > 0) * unlabelled).sum() / count, (logits * unlabelled).sum() / count
+    return (logits > mean * (torch.minimum(share, 1 - share) < guard)) | labelled
+
+
+class Seen(NamedTuple):
+    """A step: queries and the pool they are contrasted with, which is themselves, their keys, and the queue.
+
+    Attributes:
+        logits: of the rows, (n,).
+        queries: their projections, (n, dim).
+        keys: those of their other view by the key network, (n, dim).
+        positive: whether they are taken for positive, (n,) bool.
+        nearest: whether the prototype of the positives is the nearer one, or they are labelled, (n,) bool.
+        pool: (m, dim), m = 2 n + queue.
+        classes: whether the pool is taken for positive, (m,) bool.
+        others: of every query, which of the pool are there and are not itself, (n, m) bool.
+    """
+
+    logits: Tensor
+    queries: Tensor
+    keys: Tensor
+    positive: Tensor
+    nearest: Tensor
+    pool: Tensor
+    classes: Tensor
+    others: Tensor
+
+
+class Contrasted:
+    """A query network, which learns, a key network, which follows it, a queue of keys (He et al. 2020), prototypes.
+
+    Args:
+        problem: the rows.
+        settings: how to contrast.
+        columns: by name what else the queue holds of every key, as a blank.
+    """
+
+    def __init__(self, problem: Problem, settings: ContrastSettings, **columns: Tensor) -> None:
+        device = problem.device
+        self.settings, self.generator = settings, problem.generator
         self.query = projected(problem, settings)
         self.key = teacher_of(self.query).train()  # its norms take the statistics of the batch, as the query's do
         self.weak, self.strong = views_of(problem, settings)
-        self.decay, self.generator = settings.key_decay, problem.generator
+        self.prototypes = Prototypes(settings.dim, settings.prototype_decay, device)
+        no = torch.zeros((), dtype=torch.bool, device=device)
+        self.queue = Queue(settings.queue, z=torch.zeros(settings.dim, device=device), positive=no, **columns)
+        self.started = no.clone()
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The logits (n,) and projections (n, dim) of the queries' views of raw rows, and the keys (n, dim)."""
-        rows = to_float(x)
+    def begin(self, epoch: int) -> None:
+        """Before an epoch: whether pseudo-labels are used from now on."""
+        self.started.fill_(epoch >= self.settings.start)
+
+    def look(self, batch: Batch) -> Seen:
+        """See both views of a batch; the key network takes its step, the prototypes and the queue do not yet."""
+        rows = to_float(batch.x)
         logits, queries = self.query(self.weak(rows, self.generator))
         with torch.no_grad():
-            follow(self.key, self.query, self.decay)
+            follow(self.key, self.query, self.settings.key_decay)
             keys = self.key(self.strong(rows, self.generator))[1]
-        return logits, queries, keys
+            positive = taken_for_positive(logits, batch.labelled, self.settings.guard)
+            nearest = self.prototypes.nearest(queries) | batch.labelled
+        pool = torch.cat([queries, keys, self.queue["z"].clone()])
+        there = torch.cat([torch.ones_like(positive), torch.ones_like(positive), self.queue.filled])
+        others = there & (self._places(pool) != self._places(queries)[:, None])
+        classes = torch.cat([positive, positive, self.queue["positive"]])
+        return Seen(logits, queries, keys, positive, nearest, pool, classes, others)
+
+    def own(self, seen: Seen) -> Tensor:
+        """Of every query its own key in the pool, (n, m) bool."""
+        return self._places(seen.pool) == self._places(seen.queries)[:, None] + len(seen.queries)
+
+    def instance_loss(self, seen: Seen) -> Tensor:
+        """MoCo's contrast: every query is drawn to its own key, away from the queue."""
+        own, queued = self.own(seen), self._places(seen.pool) >= 2 * len(seen.queries)
+        return contrast(seen.queries, seen.pool, own, own | (seen.others & queued), self.settings.temperature)
+
+    def remember(self, seen: Seen, **columns: Tensor) -> None:
+        """At the end of a step: draw the prototypes, and put the keys into the queue with what it holds of them."""
+        self.prototypes.pull(seen.queries.detach(), seen.positive)
+        self.queue.push(z=seen.keys, positive=seen.positive, **columns)
+
+    def _places(self, rows: Tensor) -> Tensor:
+        return torch.arange(len(rows), device=rows.device)
 
 
-class Pool(NamedTuple):
-    """What queries are contrasted with: themselves, their keys, and the queue, in this order; m = 2 n + queue.
-
-    Attributes:
-        z: (m, dim).
-        others: of every query, which of the pool are there and not itself, (n, m) bool.
-        own: of every query, its own key, (n, m) bool.
-        queued: which of the pool come from the queue, (m,) bool.
-    """
-
-    z: Tensor
-    others: Tensor
-    own: Tensor
-    queued: Tensor
-
-    @classmethod
-    def of(cls, queries: Tensor, keys: Tensor, queue: Queue) -> "Pool":
-        """The pool of a step, before its keys join the queue."""
-        n, device = len(queries), queries.device
-        z = torch.cat([queries, keys, queue["z"].clone()])
-        at, row = torch.arange(len(z), device=device), torch.arange(n, device=device)[:, None]
-        filled = torch.cat([torch.ones(2 * n, dtype=torch.bool, device=device), queue.filled])
-        return cls(z, filled & (at != row), at == row + n, at >= 2 * n)
-
-
-def contrast(queries: Tensor, pool: Tensor, peers: Tensor, among: Tensor, temperature: float, load: Tensor) -> Tensor:
+def contrast(
+    queries: Tensor, pool: Tensor, peers: Tensor, among: Tensor, temperature: float, load: Tensor | None = None
+) -> Tensor:
     """Every query is drawn to its peers and away from all it is set among.
 
         L = − mean_i mean_{j ∈ peers(i)} log( exp(q_i · z_j / τ) / Σ_{l ∈ among(i)} ω_il exp(q_i · z_l / τ) )
@@ -168,10 +223,11 @@ def contrast(queries: Tensor, pool: Tensor, peers: Tensor, among: Tensor, temper
         peers: (n, m) bool; a query without any counts 0.
         among: (n, m) bool, with one at least for every query.
         temperature: τ.
-        load: log ω, (n, m) or something that spreads to it.
+        load: log ω, (n, m); all 0 when not given.
     """
     near = queries @ pool.T / temperature
-    whole = (near + load).masked_fill(~among, -torch.inf).logsumexp(dim=1)
+    loaded = near if load is None else near + load
+    whole = loaded.masked_fill(~among, -torch.inf).logsumexp(dim=1)
     count = peers.sum(dim=1)
     drawn = (near * peers).sum(dim=1) / count.clamp(min=1)
     return ((whole - drawn) * (count > 0)).mean()

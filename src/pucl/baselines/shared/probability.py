@@ -11,7 +11,7 @@ from pucl.baselines.shared.loop import Batch, Learner, train
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Settings
 from pucl.encoders.inputs import Encoder
-from pucl.errors import check_count, check_share
+from pucl.errors import Described, bad_argument, check_count, check_share
 from pucl.heads import LinearHead
 from pucl.logistic import fit_logistic, stratified_folds
 from pucl.training.seeds import seed_of
@@ -29,7 +29,6 @@ class ProbabilitySettings(Settings):
     """
 
     epochs: int = 10
-    learning_rate: float = 1e-4
     held_out: float = 0.1
     folds: int = 3
 
@@ -37,13 +36,6 @@ class ProbabilitySettings(Settings):
         super().__post_init__()
         check_share(type(self).__name__, "held_out", self.held_out)
         check_count(type(self).__name__, "folds", self.folds, low=2)
-
-
-def split(problem: Problem, share: float, purpose: str = "held out") -> tuple[Tensor, Tensor]:
-    """The numbers of the rows that are left and of those held out: a share of P and of U each."""
-    numbered = replace(problem, x=torch.arange(len(problem.x), device=problem.device))
-    left, held = numbered.hold_out(share, purpose)
-    return left.x, held.x
 
 
 def fit_probability(
@@ -74,7 +66,7 @@ def fit_probability(
     weight = torch.ones_like(target) if weight is None else weight
     if problem.encoder == "raw":
         return _regression(problem, target, weight)
-    left, held = split(problem, settings.held_out, f"held out/{phase}")
+    left, held = _split(problem, settings.held_out, f"held out/{phase}")
     network, goals, loads = problem.network(number), target[left], weight[left]
     learner, best = Learner(network, settings), Best(network)
 
@@ -95,7 +87,11 @@ def fit_probability(
 
 def out_of_fold(problem: Problem, settings: ProbabilitySettings) -> tuple[Tensor, Tensor]:
     """The logits of P(s = 1 | x) of every row by a network that never saw it, and the fold of every row, both (n,)."""
-    folds = min(settings.folds, len(problem.positives), len(problem.unlabelled))
+    n_p, n_u = len(problem.positives), len(problem.unlabelled)
+    folds = min(settings.folds, n_p, n_u)
+    if folds < 2:
+        got = Described(f"{n_p} labelled and {n_u} unlabelled")
+        raise bad_argument(problem.owner, "s", "labels with at least two rows of each kind, to hold one out", got)
     fold = stratified_folds(problem.labelled, folds, seed_of(problem.seed, "folds", 0))
     logits = torch.empty(len(problem.x), device=problem.device)
     for k in range(folds):
@@ -103,6 +99,13 @@ def out_of_fold(problem: Problem, settings: ProbabilitySettings) -> tuple[Tensor
         scorer = fit_probability(problem.part(outside), settings, number=k, phase=f"fold {k}")
         logits[inside] = problem.scores(scorer, inside)
     return logits, fold
+
+
+def _split(problem: Problem, share: float, purpose: str) -> tuple[Tensor, Tensor]:
+    """The numbers of the rows that are left and of those held out."""
+    numbered = replace(problem, x=torch.arange(len(problem.x), device=problem.device))
+    left, held = numbered.hold_out(share, purpose)
+    return left.x, held.x
 
 
 def _loss(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:

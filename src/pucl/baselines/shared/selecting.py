@@ -1,5 +1,6 @@
 """Training of which the best epoch counts, by a value of held-out P and U."""
 
+import math
 from collections.abc import Callable
 
 from torch import Tensor, nn
@@ -26,6 +27,8 @@ def train_best(
 ) -> None:
     """Take all steps as `train` does, then go back to the epoch with the lowest criterion.
 
+    The last epoch counts if the criterion never is a number, as without a held-out labelled row.
+
     Args:
         problem: the rows to train on.
         settings: as for `train`.
@@ -50,4 +53,5 @@ def train_best(
 
     train(problem, settings, update, *learners, phase=phase, draws=draws, before_epoch=before)
     look()
-    best.restore()
+    if math.isfinite(best.value):
+        best.restore()
