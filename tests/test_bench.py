@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from pucl.bench import crew, problem, stages, work
+from pucl.bench.baselines_page import baselines_page, read_notes
 from pucl.bench.cells import Config, encoder_of, key_of, name_of, units
 from pucl.bench.fingerprint import NOT_OF_PIPELINES, OF_CELLS, files, fingerprint
 from pucl.bench.grid import Grid, read_grid
@@ -650,3 +651,31 @@ def test_names_are_for_people() -> None:
     assert name_of(cells_of()[0]) == "digits 100 seed 0 pucl+pupl (quick, small_cnn)"
     assert name_of(baseline("nnpu", prior="oracle")) == "digits 100 seed 0 nnpu (raw, prior oracle)"
     assert sys.getsizeof(key_of(baseline())) and len(key_of(baseline())) == 16
+
+
+def test_the_page_of_the_baselines_is_what_the_results_say() -> None:
+    lines = read_results(ROOT / "results" / "benchmark.jsonl", missing_ok=True)
+    page = baselines_page(lines, read_notes(ROOT / "paper" / "notes.toml"))
+    assert (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8") == page, "run 'pucl bench baselines'"
+    assert "not explained yet" not in page
+    for name in entries("baselines"):
+        assert f"\n### {name}\n\n" in page and f"| `{name}` |" in page
+
+
+def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
+    made = [line for line in results() if line["config"].get("method") == "nnpu"]
+    assert made, "the invented results have a baseline"
+    config = {**made[0]["config"], "task": "cifar1", "n_labelled": 1000, "seed": 0}
+    far = {**made[0], "config": config, "key": key_of(config), "metrics": {"accuracy": 80.0}, "seconds": 7.4}
+    near = {**far, "metrics": {"accuracy": 83.0}}
+    assert "| 84.7 ± 2.4 | 80.00 (1) [1] | 7 |" in baselines_page([far], {"cifar1": {"nnpu": "because"}})
+    assert "1. **nnPU, CIFAR-I**: because" in baselines_page([far], {"cifar1": {"nnpu": "because"}})
+    assert "1. **nnPU, CIFAR-I**: not explained yet" in baselines_page([far], {})
+    assert "| 84.7 ± 2.4 | 83.00 (1) | 7 |" in baselines_page([near], {})
+
+
+def test_notes_name_tasks_and_methods_that_exist(tmp_path: Path) -> None:
+    path = tmp_path / "notes.toml"
+    path.write_text('[cifar1]\nnnpuu = "x"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="texts by task"):
+        read_notes(path)

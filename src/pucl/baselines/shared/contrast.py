@@ -32,7 +32,7 @@ class ContrastSettings(Settings):
         temperature: τ of the contrast.
         key_decay: of the weights of the key network, which follow those of the query network.
         prototype_decay: of the prototypes, for every row that is added.
-        guard: G: when the classifier takes less than this share of the unlabelled rows of a batch for one of the
+        guard: when the classifier takes less than this share of the unlabelled rows of a batch for one of the
             classes, the mean of their logits is the border of pseudo-labels, and not 0.
         start: the epoch, counted from 0, from which pseudo-labels are used; before it each row has only its own key
             for a peer.
@@ -54,7 +54,7 @@ class ContrastSettings(Settings):
             check_count(owner, name, getattr(self, name))
         check_count(owner, "start", self.start, low=0)
         check_positive(owner, "temperature", self.temperature)
-        for name in ("key_decay", "prototype_decay"):
+        for name in ("key_decay", "prototype_decay", "guard"):
             check_share(owner, name, getattr(self, name), closed=True)
 
 
