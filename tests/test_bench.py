@@ -16,7 +16,7 @@ from scipy.stats import ttest_rel
 
 from pucl.bench import crew, problem, stages, work
 from pucl.bench.baselines_page import baselines_page, read_notes
-from pucl.bench.cells import Config, encoder_of, key_of, name_of, units
+from pucl.bench.cells import Config, encoder_of, is_reference, key_of, name_of, units
 from pucl.bench.fingerprint import NOT_OF_PIPELINES, OF_CELLS, files, fingerprint
 from pucl.bench.grid import Grid, read_grid
 from pucl.bench.layouts import write
@@ -679,3 +679,16 @@ def test_notes_name_tasks_and_methods_that_exist(tmp_path: Path) -> None:
     path.write_text('[cifar1]\nnnpuu = "x"\n', encoding="utf-8")
     with pytest.raises(InputError, match="texts by task"):
         read_notes(path)
+
+
+def test_supervised_is_naive_with_the_truth(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "cpu", "abc")
+    cells = [baseline("supervised"), baseline("naive")]
+    (told,), (blind,) = (list(bench.run([cell])) for cell in cells)
+    assert is_reference(cells[0]) and not is_reference(cells[1])
+    assert told.line is not None and blind.line is not None
+    assert told.line["metrics"]["accuracy"] > blind.line["metrics"]["accuracy"] + 20
+    line = line_of({**cells[0], "task": "fmnist1", "n_labelled": 1000})
+    rows = {row.label.method: row for row in make_table("pu-benchmark-1", [line]).rows}
+    row = rows["supervised"]
+    assert row.reference and not row.entries["fmnist1", 1000].best

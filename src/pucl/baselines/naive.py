@@ -1,9 +1,12 @@
 """Naive: take every unlabelled row for a negative, eq:disambiguation_free_approach."""
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.risk import minimise
 from pucl.baselines.shared.settings import Settings
@@ -13,6 +16,8 @@ from pucl.logistic import fit_logistic
 from pucl.registry import register
 
 DEFAULT = Settings()
+_CIFAR = Settings(epochs=60, decay="cosine", weight_decay=1e-4)
+PRESETS = with_networks(_CIFAR, alzheimer=replace(_CIFAR, batch_size=64))
 L2 = 1e-2  # of the logistic regression on raw rows
 
 
@@ -25,6 +30,8 @@ def naive(problem: Problem, settings: Settings = DEFAULT) -> nn.Module:
     On raw rows (``encoder="raw"``) this is a logistic regression with a ridge of 0.01, solved to the end.
 
     Fidelity: paper only; it is named there as what not to do.
+
+    Presets: ours, for the networks of the tables: Adam 1e-3, weight decay 1e-4, cosine, 60 epochs of batches of 256.
     """
     if problem.encoder == "raw":
         return _logistic(problem)

@@ -4,7 +4,8 @@ A cell is a flat JSON object. Cells of either kind have `task`, `setting`, `n_la
 
 - A *pipeline* has `objective`, `recipe` (every number), `recipe_name`, `encoder_prior`, and its top: `top`, `labeller`,
   `labeller_options`, `head`, `head_options`, `top_prior`.
-- A *baseline* has `method` and `settings` (every number).
+- A *baseline* has `method` and `settings` (every number). The method "supervised" is a reference: the network of
+  `naive` trained on the true labels of all rows.
 
 `prior` says what the cell as a whole was told of π: null, "oracle" or the name of an estimator.
 """
@@ -17,6 +18,7 @@ from typing import Any
 
 Config = dict[str, Any]
 ORACLE, TRUTH = "oracle", "truth"
+SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 ENCODER_KEYS = ("task", "setting", "n_labelled", "seed", "encoder", "objective", "recipe")
@@ -39,7 +41,12 @@ def is_baseline(config: Mapping[str, Any]) -> bool:
 
 def is_reference(config: Mapping[str, Any]) -> bool:
     """Whether the cell is told the truth of the training rows: ceilings and kNN, not methods."""
-    return config.get("labeller") == TRUTH
+    return config.get("labeller") == TRUTH or config.get("method") == SUPERVISED
+
+
+def registered(method: str) -> str:
+    """The registered baseline whose code, settings and needs a method has."""
+    return ITS_BASELINE if method == SUPERVISED else method
 
 
 def encoder_of(config: Mapping[str, Any]) -> Config:

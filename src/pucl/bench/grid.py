@@ -28,7 +28,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pucl.bench.cells import ORACLE, Config, key_of
+from pucl.bench.cells import ORACLE, Config, key_of, registered
 from pucl.bench.options import resolved, values_of
 from pucl.bench.recipes import resolve_recipe
 from pucl.bench.tops import check_prior, resolve_top
@@ -122,8 +122,8 @@ class Grid:
         from pucl.baselines import settings_of
 
         for place, method in product(list(self._places(block)), self._names(block, BASELINE)):
-            needs = get("baselines", method).needs_prior
-            known = values_of(settings_of(method, place["task"]))
+            needs = get("baselines", registered(method)).needs_prior
+            known = values_of(settings_of(registered(method), place["task"]))
             encoder = self._encoder(block, place["task"]) or known["encoder"]
             given = self._table(f"settings.{method}", self.defined["settings"].get(method, {}))
             settings = resolved(f"baseline {method!r}", known, given, without=("encoder",))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pucl.bench.cells import is_baseline
+from pucl.bench.cells import is_baseline, registered
 from pucl.data import Kind
 from pucl.data.sources import SOURCES
 from pucl.registry import get
@@ -25,7 +25,7 @@ def _of_baseline(config: Mapping[str, Any], kinds: tuple[str, ...]) -> str | Non
 
     kind: Any = kinds[0]
     typed: Kind = kind
-    reason = why_not(config["method"], typed, None if config["prior"] is None else SOME)
+    reason = why_not(registered(config["method"]), typed, None if config["prior"] is None else SOME)
     return None if reason is None else f"{config['method']}: {reason}"
 
 

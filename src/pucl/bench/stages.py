@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pucl.bench.cells import FINE_TUNE, KNN, TRUTH, canonical
+from pucl.bench.cells import FINE_TUNE, KNN, SUPERVISED, TRUTH, canonical, registered
 from pucl.bench.options import from_json
 from pucl.bench.problem import Exam, Fitted, Problem
 from pucl.bench.recipes import VIEW, VIEW_OPTIONS, view_of
@@ -57,12 +57,15 @@ def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
 
 
 def fit_method(config: Mapping[str, Any], problem: Problem, exam: Exam, device: str) -> Fitted:
-    """The baseline of a cell, fitted; an estimated prior comes from the raw rows."""
+    """The baseline of a cell, fitted; an estimated prior comes from the raw rows. "supervised" is told the truth."""
     from pucl.baselines import fit_baseline
 
-    told = exam.prior(config["prior"], lambda: _raw(problem), problem.seed)
+    told, labels = exam.prior(config["prior"], lambda: _raw(problem), problem.seed), problem.s
+    if config["method"] == SUPERVISED:
+        known, labels = exam.training_truth()
+        problem = problem.only(known)
     scorer = fit_baseline(
-        config["method"], problem.x, problem.s, prior=told, encoder=config["encoder"],
+        registered(config["method"]), problem.x, labels, prior=told, encoder=config["encoder"],
         settings=from_json(config["settings"]), seed=problem.seed, device=device,
     )  # fmt: skip
 
