@@ -1,14 +1,12 @@
 """RP (Northcutt et al. 2017): count how much of U looks labelled, drop that much from its top, train on the rest."""
 
-from dataclasses import replace
-from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
+from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.probability import ProbabilitySettings, fit_probability, out_of_fold
 from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Presets
 from pucl.registry import register
 
 KEPT = 10  # unlabelled rows that are never dropped
@@ -16,22 +14,9 @@ CEILING = 0.9999  # of the rates
 
 
 DEFAULT = ProbabilitySettings(learning_rate=3e-4)
-_CIFAR = ProbabilitySettings(
-    encoder="cnn13", epochs=20, batch_size=32, optimiser="sgd", learning_rate=0.01, nesterov=True
-)
-_GREY = ProbabilitySettings(encoder="lenet5", epochs=20, batch_size=128, learning_rate=1e-3)
-PRESETS: Presets = MappingProxyType(
-    {
-        "mnist": replace(_GREY, encoder="mlp"),
-        "fmnist": _GREY,
-        "cifar": _CIFAR,
-        "cifar1": replace(_CIFAR, encoder="cnn7"),
-        "cifar2": replace(_CIFAR, encoder="cnn7"),
-        "svhn": _CIFAR,
-        "stl": replace(_CIFAR, encoder="cnn7"),
-        "alzheimer": replace(_CIFAR, encoder="resnet50"),
-    }
-)
+_CIFAR = ProbabilitySettings(epochs=20, batch_size=32, optimiser="sgd", learning_rate=0.01, nesterov=True)
+_GREY = ProbabilitySettings(epochs=20, batch_size=128, learning_rate=1e-3)
+PRESETS = with_networks(_CIFAR, mnist=_GREY, fmnist=_GREY)
 
 
 @register("baselines", reference="Northcutt, Wu & Chuang 2017")

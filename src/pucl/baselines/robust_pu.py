@@ -1,7 +1,6 @@
 """Robust-PU (Zhu et al. 2023): U as negative, each row weighted by how easily it passes for one, easy ones first."""
 
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +9,10 @@ from torch import Tensor, nn
 from pucl.baselines.shared.averaging import Best
 from pucl.baselines.shared.loop import Batch, Learner, train
 from pucl.baselines.shared.network import Network
+from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.ramps import linear_ramp
-from pucl.baselines.shared.settings import Presets, Settings
+from pucl.baselines.shared.settings import Settings
 from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
 from pucl.risks.nnpu import nnpu
@@ -100,18 +100,7 @@ _CIFAR = RobustPUSettings(
     highest=(2.0, 2.0),
     temperature=(1.0, 1.0),
 )
-PRESETS: Presets = MappingProxyType(
-    {
-        "mnist": _MNIST,
-        "fmnist": replace(_MNIST, encoder="lenet5"),
-        "cifar": _CIFAR,
-        "cifar1": replace(_CIFAR, encoder="cnn7"),
-        "cifar2": replace(_CIFAR, encoder="cnn7"),
-        "svhn": _CIFAR,
-        "stl": replace(_CIFAR, encoder="cnn7"),
-        "alzheimer": replace(_CIFAR, encoder="resnet50"),
-    }
-)
+PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST)
 
 
 @register("baselines", reference="Zhu et al. 2023", needs_prior=True)

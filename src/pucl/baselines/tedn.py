@@ -1,7 +1,6 @@
 """TEDⁿ (Garg et al. 2021): estimate the mixture proportion, drop that much of U as too positive, train, repeat."""
 
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import torch
 import torch.nn.functional as F
@@ -9,8 +8,9 @@ from torch import Tensor, nn
 
 from pucl.baselines.shared.loop import Batch, Learner, train
 from pucl.baselines.shared.network import Network
+from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Presets, Settings
+from pucl.baselines.shared.settings import Settings
 from pucl.encoders.inputs import to_float
 from pucl.errors import check_count, check_share
 from pucl.priors.bbe import bbe
@@ -59,19 +59,9 @@ _CIFAR = TEDnSettings(
     held_out=0.2,
     shift=4,
 )
-_GREY = replace(_CIFAR, encoder="lenet5", steps=75, shift=0)
-PRESETS: Presets = MappingProxyType(
-    {
-        "mnist": replace(_GREY, encoder="mlp"),
-        "fmnist": _GREY,
-        "cifar": _CIFAR,
-        "cifar1": replace(_CIFAR, encoder="cnn7"),
-        "cifar2": replace(_CIFAR, encoder="cnn7"),
-        "svhn": _CIFAR,
-        "stl": replace(_CIFAR, encoder="cnn7"),
-        "alzheimer": replace(_CIFAR, encoder="resnet50", labelled_batch=64, batch_size=64),
-    }
-)
+_GREY = replace(_CIFAR, steps=75, shift=0)
+_SMALL = replace(_CIFAR, labelled_batch=64, batch_size=64)
+PRESETS = with_networks(_CIFAR, mnist=_GREY, fmnist=_GREY, alzheimer=_SMALL)
 
 
 @register("baselines", reference="Garg et al. 2021")

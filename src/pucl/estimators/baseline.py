@@ -16,7 +16,8 @@ from pucl.data import Kind
 from pucl.embeddings import embed
 from pucl.encoders import make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
-from pucl.errors import InputError, bad_argument
+from pucl.errors import bad_argument
+from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.recipe import RAW
 from pucl.labels import check_labels
@@ -27,7 +28,7 @@ from pucl.selection import PUScores, pu_scores
 OWNER = "PUBaseline"
 
 
-class PUBaseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A published method of learning from labelled positives and unlabelled rows, under the face of `PUClassifier`.
 
     Args:
@@ -93,26 +94,14 @@ class PUBaseline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Scores (n,), positive above 0; most methods do not make them log-odds."""
+        """Scores (n,), positive above 0. Most methods do not make them log-odds: probabilities are not calibrated."""
         check_is_fitted(self, "scorer_")
         x = as_input(OWNER, X)
-        width = getattr(self, "n_features_in_", None)
-        if width is not None and getattr(x, "ndim", 0) == 2 and not hasattr(x, "columns") and x.shape[1] != width:
-            raise InputError(f"X has {x.shape[1]} features, but {OWNER} is expecting {width} features as input")
+        check_width(OWNER, x, getattr(self, "n_features_in_", None))
         rows = self.schema_.rows(x, owner=OWNER)
         with torch.no_grad():
             parts = [self.scorer_(part) for part in torch.split(rows, 4096)]
         return torch.cat(parts).double().numpy()
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """The sigmoid of the scores, (n, 2): on the right side of ½, but not calibrated as those of `PUClassifier`."""
-        positive = torch.sigmoid(torch.from_numpy(self.decision_function(X))).numpy()
-        return np.stack([1 - positive, positive], axis=1)
-
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """One of `classes_` for every row."""
-        found = self.decision_function(X) > 0
-        return np.asarray(self.classes_[found.astype(int)])
 
     def score_report(self, X: Any, s: Any, *, prior: float | None = None) -> PUScores:  # noqa: N803
         """What P and U tell of the model on rows it was not trained on; with the prior it was trained with, or one."""

@@ -12,7 +12,7 @@ from torch import nn
 
 from pucl.data import Kind
 from pucl.encoders import embedding_dim
-from pucl.errors import InputError
+from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.evidence import gather
 from pucl.fitting.fit import fit
@@ -25,7 +25,7 @@ from pucl.selection import PUScores, pu_scores
 OWNER = "PUClassifier"
 
 
-class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier from labelled positives and unlabelled rows; nothing else needs to be known.
 
     ``fit(X, s)`` takes images (n, h, w, c), (n, c, h, w) or (n, h, w) as uint8 or float, tables (a frame, or a matrix
@@ -144,16 +144,6 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         rows = self._rows(X)
         return self.model_.logits(rows).double().numpy()
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Probabilities (n, 2) of being no positive and of being one."""
-        positive = torch.sigmoid(torch.from_numpy(self.decision_function(X))).numpy()
-        return np.stack([1 - positive, positive], axis=1)
-
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """One of `classes_` for every row."""
-        found = self.decision_function(X) > 0
-        return np.asarray(self.classes_[found.astype(int)])
-
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Embeddings (n, k) of length 1."""
         rows = self._rows(X)
@@ -193,9 +183,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
     def _rows(self, x: Any) -> torch.Tensor:
         check_is_fitted(self, "model_")
         x = as_input(OWNER, x)
-        width = getattr(self, "n_features_in_", None)
-        if width is not None and getattr(x, "ndim", 0) == 2 and not hasattr(x, "columns") and x.shape[1] != width:
-            raise InputError(f"X has {x.shape[1]} features, but {OWNER} is expecting {width} features as input")
+        check_width(OWNER, x, getattr(self, "n_features_in_", None))
         return self.model_.schema.rows(x, owner=OWNER)
 
     @property
