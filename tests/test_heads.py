@@ -358,3 +358,21 @@ def test_bad_fine_tuning(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         fine_tune(call["x"], call["s"], pseudo, nn.Linear(4, 3), **options)
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+class Slowly(nn.Module):
+    """A part of somebody's own, which asks the device for a number: it cannot be recorded."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if float(x.detach().abs().max()) >= 0 else -x
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("renew", [True, False])
+def test_fine_tuning_on_a_card_recorded_or_not(renew: bool) -> None:
+    x, s, encoder, pseudo, x_test, y_test = digits()
+    frozen = accuracy(fit_head(embed(encoder, x), s, pseudo), embed(encoder, x_test), y_test)
+    how: dict[str, Any] = {"epochs": 10, "batch_size": 64, "renew": renew, "device": "cuda"}
+    for network in (encoder, nn.Sequential(encoder, Slowly())):
+        model = fine_tune(x, s, pseudo, network, **how).cpu()
+        assert accuracy(model, x_test, y_test) > frozen - 0.02

@@ -1,6 +1,5 @@
 """RP (Northcutt et al. 2017): count how much of U looks labelled, drop that much from its top, train on the rest."""
 
-
 import torch
 from torch import Tensor, nn
 

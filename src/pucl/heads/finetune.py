@@ -16,13 +16,14 @@ from pucl.heads.linear import linear
 from pucl.labels import check_labels
 from pucl.priors.rounds import cut
 from pucl.pseudo_labels import PseudoLabels
-from pucl.training.batches import epoch_order, resident_batches, steps_per_epoch
+from pucl.training.batches import epoch_order, steps_per_epoch
+from pucl.training.capture import Captured, is_recordable, own_stream
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
 from pucl.training.ranks import pick_device
 from pucl.training.schedule import learning_rate as scheduled
 from pucl.training.seeds import seed_of
-from pucl.views import View, make_view
+from pucl.views import View, known_as, make_view
 
 OWNER = "pucl.heads.fine_tune"
 WEIGHT_DECAY = 0.01
@@ -197,27 +198,48 @@ def _train(model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabel
     gpu = plan.device.type == "cuda"
     rates = (config.learning_rate * plan.encoder_scale, config.learning_rate)
     parts = (model.encoder, model.layer)
-    groups = [{"params": list(part.parameters()), "peak": rate} for part, rate in zip(parts, rates, strict=True)]
-    optimiser = torch.optim.AdamW(groups, lr=0.0, weight_decay=WEIGHT_DECAY)
+    groups = [
+        # On a GPU the rate is a tensor, which a recorded step reads anew.
+        {"params": list(part.parameters()), "peak": rate, "lr": torch.zeros((), device=plan.device) if gpu else 0.0}
+        for part, rate in zip(parts, rates, strict=True)
+    ]
+    optimiser = torch.optim.AdamW(groups, weight_decay=WEIGHT_DECAY, capturable=gpu, foreach=gpu)
     generator = Generator(device=plan.device)
     per_epoch = steps_per_epoch(len(rows), config)
-    for epoch in range(config.epochs):
-        goal, weight = _renewed(model, rows, labelled, pseudo, plan, epoch) if plan.renew else _given(pseudo, plan)
-        model.train()
-        order = epoch_order(labelled, config, epoch).to(plan.device)
-        for at, (members, batch) in enumerate(zip(order, resident_batches(rows, order), strict=True)):
-            step = epoch * per_epoch + at
-            generator.manual_seed(seed_of(config.seed, "views", step))
-            seen = plan.view(to_float(batch), generator)
-            with torch.autocast("cuda", torch.bfloat16) if gpu else nullcontext():
-                z = model.encoder(seen)
-            share = weight[members] / weight[members].sum().clamp(min=1e-12)
-            loss = F.binary_cross_entropy_with_logits(model.score(z), goal[members], share, reduction="sum")
-            for group in optimiser.param_groups:
-                group["lr"] = scheduled(step, total=config.epochs * per_epoch, warmup=0, peak=group["peak"], final=0.0)
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+    goal, weight = (torch.zeros(len(rows), device=plan.device) for _ in range(2))
+
+    def take(members: Tensor) -> None:
+        seen = plan.view(to_float(rows.index_select(0, members)), generator)
+        with torch.autocast("cuda", torch.bfloat16) if gpu else nullcontext():
+            z = model.encoder(seen)
+        share = weight[members] / weight[members].sum().clamp(min=1e-12)
+        loss = F.binary_cross_entropy_with_logits(model.score(z), goal[members], share, reduction="sum")
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    recorded = gpu and known_as(plan.view) is not None and is_recordable(model.encoder)
+    step = Captured(take, generators=[generator], optimisers=[optimiser]) if recorded else take
+    with own_stream(plan.device):
+        for epoch in range(config.epochs):
+            targets = _renewed(model, rows, labelled, pseudo, plan, epoch) if plan.renew else _given(pseudo, plan)
+            for place, values in zip((goal, weight), targets, strict=True):
+                place.copy_(values)
+            model.train()
+            for at, members in enumerate(epoch_order(labelled, config, epoch).to(plan.device), epoch * per_epoch):
+                generator.manual_seed(seed_of(config.seed, "views", at))
+                for group in optimiser.param_groups:
+                    _set_rate(group, at, config.epochs * per_epoch)
+                step(members)
+
+
+def _set_rate(group: dict[str, Any], step: int, total: int) -> None:
+    """The learning rate of a group of parameters, along half a cosine down to 0."""
+    rate = scheduled(step, total=total, warmup=0, peak=group["peak"], final=0.0)
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
 
 
 def _given(pseudo: PseudoLabels, plan: _Plan) -> tuple[Tensor, Tensor]:

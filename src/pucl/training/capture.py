@@ -1,10 +1,11 @@
 """A step of training as a CUDA graph: the device launches its kernels itself, without waiting for Python."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 
 R = TypeVar("R")
@@ -58,3 +59,24 @@ class Captured(Generic[R]):
             optimiser.zero_grad(set_to_none=True)  # gradients get their lasting place inside the graph
         with torch.cuda.graph(self.graph, stream=torch.cuda.current_stream()):
             self.result = self.function(*self.inputs)
+
+
+@contextmanager
+def own_stream(device: torch.device) -> Iterator[None]:
+    """A stream of one's own, which recording needs, with the quickest kernels looked for; nothing on a CPU.
+
+    The streams wait for each other at both ends.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    torch.cuda.synchronize(device)
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    with torch.cuda.stream(stream), torch.backends.cudnn.flags(enabled=True, benchmark=True):
+        yield
+    torch.cuda.synchronize(device)
+
+
+def is_recordable(network: nn.Module) -> bool:
+    """Whether all parts of a network are torch's or ours, none of which asks the device for a number."""
+    return all(type(part).__module__.startswith(("torch.nn.", "pucl.")) for part in network.modules())

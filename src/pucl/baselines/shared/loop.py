@@ -1,7 +1,6 @@
 """The loop of the baselines: rows lie on the device, and a step, whatever it does, is replayed as a CUDA graph."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +11,7 @@ from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import LEAST_STEPS, Settings
 from pucl.errors import RunError
 from pucl.training.batches import passes
-from pucl.training.capture import Captured
+from pucl.training.capture import Captured, own_stream
 from pucl.training.seeds import seed_of
 
 Draws = Callable[[Generator, int], Sequence[Tensor]]
@@ -116,7 +115,7 @@ def train(
     optimisers = [learner.optimiser for learner in learners]
     graph = captured and problem.x.is_cuda
     step = Captured(plain, generators=[problem.generator], optimisers=optimisers) if graph else plain
-    with _stream(problem.device), torch.backends.cudnn.flags(enabled=True, benchmark=True):
+    with own_stream(problem.device):
         for epoch in range(settings.epochs):
             before_epoch(epoch)
             for learner in learners:
@@ -146,15 +145,3 @@ def _epoch(problem: Problem, settings: Settings, name: str, steps: int, draws: D
         parts = ((problem.positives, n_labelled), (problem.unlabelled, n))
         order = torch.cat([passes(rows.cpu(), steps * k, generator).view(steps, k) for rows, k in parts], dim=1)
     return [order, *draws(generator, steps)]
-
-
-@contextmanager
-def _stream(device: torch.device) -> Iterator[None]:
-    """A stream of one's own, which recording needs; the streams wait for each other at both ends."""
-    if device.type != "cuda":
-        yield
-        return
-    torch.cuda.synchronize(device)
-    with torch.cuda.stream(torch.cuda.Stream(device)):  # type: ignore[no-untyped-call]
-        yield
-    torch.cuda.synchronize(device)
