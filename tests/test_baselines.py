@@ -158,3 +158,9 @@ def test_a_table_given_to_a_method_of_images_is_said(monkeypatch: pytest.MonkeyP
 def test_a_loss_that_is_not_finite_stops_the_run() -> None:
     with pytest.raises(RunError, match="baseline 'upu': the loss is not finite in epoch 1 of 'train'; lower the learn"):
         fit("upu", "gaussians", settings={"learning_rate": 1e30, "loss": "logistic"})
+
+
+def test_rows_too_large_for_the_device_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pucl.baselines.fits", lambda *_: False)
+    with pytest.raises(RunError, match="baseline 'naive': x has 0.0 GiB and must lie on cpu, which has too little"):
+        fit("naive", "digits")

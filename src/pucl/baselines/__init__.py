@@ -26,9 +26,10 @@ from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Settings, preset_of
 from pucl.data import Kind
 from pucl.encoders.inputs import Standardise, as_rows
-from pucl.errors import Described, InputError, bad_argument, check_count, check_share, unknown_name
+from pucl.errors import Described, InputError, RunError, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.registry import get
+from pucl.training.batches import fits
 from pucl.training.pretraining import default_encoder
 from pucl.training.ranks import pick_device
 
@@ -68,6 +69,9 @@ def fit_baseline(
         raise InputError(f"{owner}: {reason}")
     how = _settings(name, settings)
     place = pick_device(device)
+    if not fits(rows, place, None):
+        size = rows.numel() * rows.element_size() / 2**30
+        raise RunError(f"{owner}: x has {size:.1f} GiB and must lie on {place}, which has too little; use device='cpu'")
     problem = Problem(
         owner=owner,
         x=rows.to(place),
