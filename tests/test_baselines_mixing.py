@@ -436,5 +436,6 @@ def test_presets_are_the_authors() -> None:
     assert (own.epochs, own.select_from, own.select_until, own.select_every, own.grown) == (200, 10, 50, 10, 100)  # type: ignore[attr-defined]
     assert (own.learning_rate, settings_of("self_pu", "fmnist1").learning_rate) == (5e-4, 1e-3)
     mix = settings_of("mixpul", "cifar1")
-    assert (mix.first_epochs, mix.epochs, mix.learning_rate, mix.optimiser) == (90, 50, 1e-5, "sgd")  # type: ignore[attr-defined]
+    assert (mix.first_epochs, mix.epochs, mix.learning_rate, mix.optimiser) == (90, 50, 0.01, "sgd")  # type: ignore[attr-defined]
+    assert settings_of("mixpul", "cifar3").learning_rate == 1e-5, "the script's own, for networks with batch norm"
     assert settings_of("nnpu_mixup", "cifar1").learning_rate == settings_of("nnpu", "cifar1").learning_rate

@@ -692,3 +692,42 @@ def test_supervised_is_naive_with_the_truth(tmp_path: Path) -> None:
     rows = {row.label.method: row for row in make_table("pu-benchmark-1", [line]).rows}
     row = rows["supervised"]
     assert row.reference and not row.entries["fmnist1", 1000].best
+
+
+TAUGHT: dict[str, Any] = {
+    "labeller": "teacher", "head": "finetune", "teacher": {"encoder": "small_cnn", "recipe": "quick", "top": "auto"},
+    "head_options": {"renew": False, "soft": True, "epochs": 2},
+}  # fmt: skip
+
+
+def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
+    content = {**SMALL, "top": {"taught": TAUGHT}}
+    block = {"objectives": ["pucl"], "encoder": "mlp", "recipes": ["quick"], "tops": ["taught"]}
+    (cell,) = Grid("small", {**content, "block": [block]}).cells()
+    assert cell["encoder"] == "mlp" and cell["teacher"]["encoder"] == "small_cnn" and cell["prior"] is None
+    assert cell["teacher"]["recipe"]["epochs"] == 1 and cell["head_options"]["soft"] is True
+    (told,) = Bench(tmp_path, "cpu", "here").run([cell])
+    assert told.line is not None, told.failed
+    assert told.line["metrics"]["accuracy"] > 55 and "pseudo_label_accuracy" in told.line["metrics"]
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 2, "both encoders are kept"
+    other = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "pupl"}}
+    (changed,) = Grid("small", {**content, "top": {"taught": other}, "block": [block]}).cells()
+    assert key_of(changed) != key_of(cell)
+    oracle = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "nnpu"}}
+    (spoilt,) = Grid("small", {**content, "top": {"taught": oracle}, "block": [block]}).cells()
+    assert spoilt["prior"] == "oracle", "what the teacher was told, the pupil was told"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"teacher": {"encoder": "mlp"}}, "teacher must be a table with encoder, recipe, top"),
+        ({"teacher": {**TAUGHT["teacher"], "tops": "x"}}, "did you mean 'top'"),
+        ({"teacher": {**TAUGHT["teacher"], "recipe": "slow"}}, "unknown recipe of small 'slow'"),
+        ({"labeller": "auto"}, "teacher must be a table, with the labeller 'teacher' only"),
+    ],
+)
+def test_bad_teachers(change: dict[str, Any], message: str) -> None:
+    block = {"objectives": ["pucl"], "encoder": "mlp", "recipes": ["quick"], "tops": ["taught"]}
+    with pytest.raises(InputError, match=re.escape(message)):
+        Grid("small", {**SMALL, "top": {"taught": {**TAUGHT, **change}}, "block": [block]}).cells()

@@ -3,7 +3,8 @@
 A cell is a flat JSON object. Cells of either kind have `task`, `setting`, `n_labelled`, `seed`, `prior` and `encoder`.
 
 - A *pipeline* has `objective`, `recipe` (every number), `recipe_name`, `encoder_prior`, and its top: `top`, `labeller`,
-  `labeller_options`, `head`, `head_options`, `top_prior`.
+  `labeller_options`, `head`, `head_options`, `top_prior`. With the labeller "teacher" it also has `teacher`: all of
+  these of the pipeline it learns from, which sees the same rows.
 - A *baseline* has `method` and `settings` (every number). The method "supervised" is a reference: the network of
   `naive` trained on the true labels of all rows.
 
@@ -17,10 +18,11 @@ from types import MappingProxyType
 from typing import Any
 
 Config = dict[str, Any]
-ORACLE, TRUTH = "oracle", "truth"
+ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
+PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
 ENCODER_KEYS = ("task", "setting", "n_labelled", "seed", "encoder", "objective", "recipe")
 
 
@@ -52,6 +54,11 @@ def registered(method: str) -> str:
 def encoder_of(config: Mapping[str, Any]) -> Config:
     """What decides the encoder of a pipeline; `recipe_name` is only a name for numbers that are all in `recipe`."""
     return {**{key: config[key] for key in ENCODER_KEYS}, "prior": config["encoder_prior"]}
+
+
+def teacher_of(config: Mapping[str, Any]) -> Config:
+    """The configuration of the pipeline that a cell learns from."""
+    return {**{key: config[key] for key in PLACE_KEYS}, **config["teacher"]}
 
 
 def variant_of(config: Mapping[str, Any]) -> str:

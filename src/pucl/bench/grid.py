@@ -28,10 +28,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pucl.bench.cells import ORACLE, Config, key_of, registered
+from pucl.bench.cells import ORACLE, TEACHER, Config, key_of, registered
 from pucl.bench.options import resolved, values_of
 from pucl.bench.recipes import resolve_recipe
-from pucl.bench.tops import check_prior, resolve_top
+from pucl.bench.tops import check_prior, check_teacher, resolve_top
 from pucl.data.pu_split import SETTINGS
 from pucl.errors import Described, InputError, bad_argument, check_count, unknown_name
 from pucl.registry import get
@@ -97,26 +97,38 @@ class Grid:
 
     def _pipelines(self, block: Mapping[str, Any]) -> Iterator[Config]:
         objectives, recipes = self._names(block, PIPELINE), self._names(block, "recipes")
-        tops = [resolve_top(name, self.defined["top"]) for name in self._names(block, "tops")]
-        for name in recipes:
-            if name not in self.defined["recipe"]:
-                raise unknown_name(f"recipe of {self.name}", name, self.defined["recipe"])
+        tops = self._names(block, "tops")
         for place, objective, recipe in product(list(self._places(block)), objectives, recipes):
-            needs = get("losses", objective).needs_prior
-            told = self._prior(block, objective) if needs else None
-            numbers = resolve_recipe(f"recipe {recipe!r}", self.defined["recipe"][recipe], place["task"])
-            shared = {
-                **place,
-                "encoder": self._encoder(block, place["task"], required=True),
-                "objective": objective,
-                "recipe_name": recipe,
-                "recipe": numbers,
-                "encoder_prior": told,
-            }
+            encoder = str(self._encoder(block, place["task"], required=True))
+            shared = self._encoder_keys(block, place["task"], objective, encoder, recipe)
             for top in tops:
-                both = (told, top["top_prior"])
-                prior = ORACLE if ORACLE in both else next((one for one in both if one is not None), None)
-                yield {**shared, **top, "prior": prior}
+                yield {**place, **self._with_top(block, place["task"], shared, top)}
+
+    def _encoder_keys(self, block: Mapping[str, Any], task: str, objective: str, encoder: str, recipe: str) -> Config:
+        """What a pipeline says of its encoder."""
+        if recipe not in self.defined["recipe"]:
+            raise unknown_name(f"recipe of {self.name}", recipe, self.defined["recipe"])
+        needs = get("losses", objective).needs_prior
+        return {
+            "encoder": get("encoders", encoder).name,
+            "objective": objective,
+            "recipe_name": recipe,
+            "recipe": resolve_recipe(f"recipe {recipe!r}", self.defined["recipe"][recipe], task),
+            "encoder_prior": self._prior(block, objective) if needs else None,
+        }
+
+    def _with_top(self, block: Mapping[str, Any], task: str, shared: Config, name: str) -> Config:
+        """A pipeline without its place: encoder, top, teacher if it has one, and what all of them are told of π."""
+        top = resolve_top(name, self.defined["top"])
+        told = [shared["encoder_prior"], top["top_prior"]]
+        if top["labeller"] == TEACHER:
+            given = check_teacher(f"top {name!r}", self.defined["top"][name][TEACHER])
+            objective = given.get("objective", shared["objective"])
+            own = self._encoder_keys(block, task, objective, given["encoder"], given["recipe"])
+            top[TEACHER] = self._with_top(block, task, own, given["top"])
+            told.append(top[TEACHER]["prior"])
+        prior = ORACLE if ORACLE in told else next((one for one in told if one is not None), None)
+        return {**shared, **top, "prior": prior}
 
     def _baselines(self, block: Mapping[str, Any]) -> Iterator[Config]:
         from pucl.baselines import settings_of

@@ -1,13 +1,13 @@
 """From a cell to something that can be graded: a top on an encoder, or a baseline. Methods see a `Problem` only."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pucl.bench.cells import FINE_TUNE, KNN, SUPERVISED, TRUTH, canonical, registered
+from pucl.bench.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TRUTH, canonical, registered
 from pucl.bench.options import from_json
 from pucl.bench.problem import Exam, Fitted, Problem
 from pucl.bench.recipes import VIEW, VIEW_OPTIONS, view_of
@@ -21,17 +21,22 @@ from pucl.registry import get
 BATCH = 1024  # rows scored at a time
 
 
+Teach = Callable[[Mapping[str, Any]], PseudoLabels]
+
+
 class Frozen:
     """An encoder with the problem's rows embedded once, and pseudo-labels that several tops share."""
 
-    def __init__(self, encoder: Encoder, problem: Problem, device: str) -> None:
-        self.encoder, self.problem, self.device = encoder, problem, device
+    def __init__(self, encoder: Encoder, problem: Problem, device: str, teach: Teach | None = None) -> None:
+        self.encoder, self.problem, self.device, self.teach = encoder, problem, device, teach
         self.z = embed(encoder, problem.x).to(device)
         self._labels: dict[str, PseudoLabels] = {}
 
     def pseudo(self, config: Mapping[str, Any], told: float | None) -> PseudoLabels:
         """What the cell's labeller says of the rows, asked once."""
         key = canonical([config["labeller"], config["labeller_options"], told])
+        if config["labeller"] == TEACHER and self.teach is not None:
+            return self.teach(config)
         if key not in self._labels:
             how = from_json(config["labeller_options"])
             seed = self.problem.seed

@@ -12,20 +12,23 @@
 | finetune_ceiling | the truth | encoder and linear layer together | every training label |
 
 A grid adds its own under ``[top.NAME]``, with the keys `labeller`, `head`, `prior`, `labeller_options`, `head_options`.
+With ``labeller = "teacher"`` the labels are the probabilities of another pipeline on the same rows, which `teacher`
+describes: a table with `encoder`, `recipe`, `top` and, where it is not the cell's own, `objective`.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pucl.bench.cells import FINE_TUNE, KNN, KNN_OPTIONS, ORACLE, TRUTH, Config
+from pucl.bench.cells import FINE_TUNE, KNN, KNN_OPTIONS, ORACLE, TEACHER, TRUTH, Config
 from pucl.bench.options import keywords, resolved
 from pucl.errors import bad_argument, unknown_name
 from pucl.heads.finetune import fine_tune
 from pucl.pseudo_labels import AUTO
 from pucl.registry import entries, get
 
-KEYS = ("labeller", "head", "prior", "labeller_options", "head_options")
+KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
+TEACHER_KEYS = ("encoder", "recipe", "top", "objective")
 BUILT_IN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "pupl": {"labeller": "pupl", "head": "linear"},
@@ -58,6 +61,8 @@ def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
     labeller = AUTO if labeller == "auto" else labeller
     if labeller is None and given["head"] != "nnpu" and given["head"] != "upu":
         raise bad_argument(owner, "labeller", f"given with the head {given['head']!r}", None)
+    if (labeller == TEACHER) != (TEACHER in given):
+        raise bad_argument(owner, TEACHER, "a table, with the labeller 'teacher' only", given.get(TEACHER))
     return {
         "top": name,
         "labeller": labeller,
@@ -66,6 +71,16 @@ def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
         "head_options": _head_options(given["head"], given.get("head_options", {})),
         "top_prior": check_prior(owner, given.get("prior")),
     }
+
+
+def check_teacher(owner: str, given: Any) -> Mapping[str, Any]:
+    """The description of a teacher: encoder, recipe and top have to be given."""
+    if not isinstance(given, Mapping) or not {*TEACHER_KEYS[:3]} <= given.keys():
+        raise bad_argument(owner, TEACHER, f"a table with {', '.join(TEACHER_KEYS[:3])}", given)
+    for key in given:
+        if key not in TEACHER_KEYS:
+            raise unknown_name(f"key of the teacher of {owner}", key, TEACHER_KEYS)
+    return given
 
 
 def check_prior(owner: str, prior: Any) -> str | None:
@@ -77,7 +92,7 @@ def check_prior(owner: str, prior: Any) -> str | None:
 
 
 def _labeller_options(labeller: str | None, given: Any) -> dict[str, Any]:
-    if labeller in (None, TRUTH):
+    if labeller in (None, TRUTH, TEACHER):
         return resolved(f"labeller {labeller!r}", {}, given)
     function = get("pseudo-labellers", str(labeller)).function
     return resolved(f"labeller {labeller!r}", keywords(function), given, without=NOT_FOR_GRIDS)

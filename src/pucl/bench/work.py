@@ -10,13 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pucl.bench.cells import Config, encoder_of, is_baseline, is_reference, key_of
+import torch
+
+from pucl.bench.cells import Config, encoder_of, is_baseline, is_reference, key_of, teacher_of
 from pucl.bench.encoding import Kept, Trained
 from pucl.bench.fingerprint import baseline_code, pipeline_code
 from pucl.bench.problem import Exam, Fitted, Problem, SkipError, pose
 from pucl.bench.provenance import provenance
 from pucl.bench.stages import Frozen, fit_method, fit_top
-from pucl.errors import InputError, MissingDataError, RunError
+from pucl.errors import InputError, MissingDataError, RunError, bad_argument
+from pucl.pseudo_labels import PseudoLabels
 from pucl.training.ranks import pick_device
 
 
@@ -55,7 +58,7 @@ class Bench:
         heard: list[str] = []
         with _hearing(heard):
             trained = self.kept.encoder(encoder_of(unit[0]), problem, exam)
-            frozen = Frozen(trained.encoder, problem, self.device)
+            frozen = Frozen(trained.encoder, problem, self.device, lambda cell: self._taught(cell, problem, exam))
         for cell in unit:
             began, said = time.perf_counter(), list(heard)
             try:
@@ -65,6 +68,17 @@ class Bench:
                 yield self._line(cell, _more(cell, fitted, exam, trained) | metrics, began, said, trained.seconds)
             except Exception as error:
                 yield _outcome_of(error, cell)
+
+    def _taught(self, cell: Mapping[str, Any], problem: Problem, exam: Exam) -> PseudoLabels:
+        """What the teacher of a cell says of the problem's rows."""
+        about = teacher_of(cell)
+        trained = self.kept.encoder(encoder_of(about), problem, exam)
+        frozen = Frozen(trained.encoder, problem, self.device, lambda other: self._taught(other, problem, exam))
+        fitted = fit_top(about, frozen, exam)
+        if fitted.score is None:
+            raise bad_argument(f"top {cell['top']!r}", "teacher", "one that gives scores", about["top"])
+        logits = fitted.score(problem.x).detach()
+        return PseudoLabels.from_probability(torch.sigmoid(logits), torch.as_tensor(problem.s, device=logits.device))
 
     def _baseline(self, unit: list[Config], problem: Problem, exam: Exam) -> Iterator[Outcome]:
         for cell in unit:

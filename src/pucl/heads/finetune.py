@@ -60,6 +60,7 @@ class _Plan:
     labelled_share: float
     confident: float
     weighted: bool
+    soft: bool
     device: torch.device
 
 
@@ -79,6 +80,7 @@ def fine_tune(
     labelled_share: float | None = None,
     confident: float = 1.0,
     weighted: bool = True,
+    soft: bool = False,
     seed: int = 0,
     device: str | torch.device | None = None,
 ) -> FineTuned:
@@ -114,6 +116,8 @@ def fine_tune(
         confident: with ``renew=False``, the share of the unlabelled rows that is used, within (0, 1]: the most reliable
             of either class.
         weighted: with ``renew=False``, whether reliability counts; all used rows alike otherwise.
+        soft: with ``renew=False``, take the probabilities for targets instead of the labels, and all used rows alike:
+            to learn from another model.
         seed: of the batches and the views.
         device: where to train, in bfloat16 on a GPU and in float32 on a CPU; a GPU if there is one.
 
@@ -159,6 +163,7 @@ def fine_tune(
         labelled_share=labelled_share,
         confident=confident,
         weighted=weighted,
+        soft=soft,
         device=place,
     )
     rows, labelled = rows.to(place), labelled.to(place)
@@ -193,15 +198,16 @@ def _train(model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabel
     if not plan.renew:
         used = confident_rows(labelled, pseudo, plan.confident)
         rows, labelled = rows[used], labelled[used]
-        pseudo = replace(pseudo, labels=pseudo.labels[used], reliability=pseudo.reliability[used])
+        labels, probability, reliability = pseudo.labels[used], pseudo.probability[used], pseudo.reliability[used]
+        pseudo = PseudoLabels(labels, probability, reliability, pseudo.prior)
     config = replace(plan.config, batch_size=min(plan.config.batch_size, len(rows)))
     gpu = plan.device.type == "cuda"
     rates = (config.learning_rate * plan.encoder_scale, config.learning_rate)
-    parts = (model.encoder, model.layer)
+    trained = (model.encoder, model.layer)
     groups = [
         # On a GPU the rate is a tensor, which a recorded step reads anew.
         {"params": list(part.parameters()), "peak": rate, "lr": torch.zeros((), device=plan.device) if gpu else 0.0}
-        for part, rate in zip(parts, rates, strict=True)
+        for part, rate in zip(trained, rates, strict=True)
     ]
     optimiser = torch.optim.AdamW(groups, weight_decay=WEIGHT_DECAY, capturable=gpu, foreach=gpu)
     generator = Generator(device=plan.device)
@@ -243,7 +249,9 @@ def _set_rate(group: dict[str, Any], step: int, total: int) -> None:
 
 
 def _given(pseudo: PseudoLabels, plan: _Plan) -> tuple[Tensor, Tensor]:
-    """Targets and weights (n,) that stay: the pseudo-labels and their reliability."""
+    """Targets and weights (n,) that stay: the pseudo-labels and their reliability, or probabilities."""
+    if plan.soft:
+        return pseudo.probability.to(torch.float32), torch.ones_like(pseudo.probability, dtype=torch.float32)
     goal = pseudo.labels.to(torch.float32)
     return goal, pseudo.reliability.to(torch.float32) if plan.weighted else torch.ones_like(goal)
 
