@@ -34,7 +34,7 @@ PRESETS: Presets = MappingProxyType({task: ElkanNotoSettings(**vars(preset)) for
 
 @register("baselines", reference="Elkan & Noto 2008")
 def elkan_noto(problem: Problem, settings: ElkanNotoSettings = DEFAULT) -> nn.Module:
-    """How likely a row is to be labelled says how likely one of U is positive: weights of a second classifier.
+    """How likely a row of U is positive, from how likely it is labelled: weights of a second classifier.
 
         c = mean_P g,    w(x) = P(y = 1 | x, s = 0) = (1 − c) / c · g(x) / (1 − g(x))
         min_f  Σ_P CE(σ(f), 1) + Σ_U [w CE(σ(f), 1) + (1 − w) CE(σ(f), 0)]

@@ -62,7 +62,7 @@ PRESETS: Presets = MappingProxyType({**with_networks(_SCRIPT), "cifar1": _CNN7, 
 
 @register("baselines", reference="Wei et al. 2020 (MixPUL)")
 def mixpul(problem: Problem, settings: MixPULSettings = DEFAULT) -> nn.Module:
-    """P against rows of U taken for negative, as many of each in a batch, with consistency between rows of U.
+    """P against as many rows of U taken for negative in a batch, with consistency between rows of U.
 
         min_f  mean CE(σ(f(x̃)), t̃) + w mean (σ(f(ũ)) − σ(λ' f'(u₁) + (1 − λ') f'(u₂)))²
         x̃ = λ x₁ + (1 − λ) x₂,    ũ = λ' u₁ + (1 − λ') u₂,    λ ~ Beta(1, 1),    λ' ~ Beta(2, 2)

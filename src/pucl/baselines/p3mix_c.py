@@ -12,7 +12,7 @@ PRESETS = presets(DEFAULT)
 
 @register("baselines", reference="Li et al. 2022 (P3Mix)")
 def p3mix_c(problem: Problem, settings: P3MixSettings = DEFAULT) -> nn.Module:
-    """U as negative, mixed so that doubtful rows of U move towards hard positives, and likely positives relabelled.
+    """U as negative; doubtful rows are mixed with hard positives, and likely positives relabelled.
 
         min_f  mean_P CE(p̃, t̃) + mean_U CE(p̃, t̃) + w_e mean H(p̃)
         p̃ = σ(f(λ h(x) + (1 − λ) h(x'))),    t̃ = λ t + (1 − λ) t',    λ ~ Beta(α, α), λ ← max(λ, 1 − λ)

@@ -33,7 +33,7 @@ PRESETS = presets(DEFAULT)
 
 @register("baselines", reference="Li et al. 2022 (P3Mix)")
 def p3mix_e(problem: Problem, settings: P3MixESettings = DEFAULT) -> nn.Module:
-    """U as negative, mixed as in P3Mix-C, and held by a teacher to what was learnt before U was learnt by heart.
+    """U as negative, mixed as in P3Mix-C; a teacher holds on to what was learnt before U was memorised.
 
         min_f  mean_P CE(p̃, t̃) + mean_U CE(p̃, t̃) + w_e mean H(p̃) + w_r mean log(1 − q̃ p̃ − (1 − q̃)(1 − p̃))
 

@@ -91,7 +91,7 @@ def game(positive: Tensor, unlabelled: Tensor, classified: Tensor, *, weight: fl
 
 @register("baselines", reference="Hu et al. 2021, predictive adversarial networks")
 def pan(problem: Problem, settings: PanSettings = DEFAULT) -> nn.Module:
-    """A discriminator D that tells P from U and a classifier C that must agree with it on U, one against the other.
+    """A discriminator that tells P from U, and against it a classifier that must agree with it on U.
 
         max_D min_C  Σ_P log(D + ε) + Σ_U' max(log(1 − D + ε) − log(1 − mean_U' D), 0)
                      + λ Σ_U (log(1 − C + ε) − log(C + ε)) (2 D − 1)

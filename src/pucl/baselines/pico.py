@@ -52,7 +52,7 @@ PRESETS: Presets = MappingProxyType(
 
 @register("baselines", reference="Wang et al. 2022")
 def pico(problem: Problem, settings: PiCOSettings = DEFAULT) -> nn.Module:
-    """A classifier with soft pseudo-labels, which prototypes of the classes correct, and contrast within the classes.
+    """A classifier with soft pseudo-labels that prototypes correct, and contrast within the classes.
 
         min  mean_i CE(σ(f(x_i)), y̌_i) + ½ L
         L = − mean_i mean_{j ∈ A_i} log( e^{q_i · z_j / τ} / Σ_{l ≠ i} e^{q_i · z_l / τ} )

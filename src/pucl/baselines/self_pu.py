@@ -86,7 +86,7 @@ PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST, alzheimer=replace(_
 
 @register("baselines", reference="Chen et al. 2020 (Self-PU)", needs_prior=True)
 def self_pu(problem: Problem, settings: SelfPUSettings = DEFAULT) -> nn.Module:
-    """Two students that train on nnPU, then on rows they trust as well, then under teachers made of themselves.
+    """Two students trained on nnPU, then also on rows they trust, then under teachers made of themselves.
 
         P and rows of U:    min_f  π R_P⁺ + max(0, mean_U w σ(f) − π R_P⁻) + mean_U v H(σ(f))
         trusted rows of U:  min_f  mean H(σ(f))

@@ -66,7 +66,7 @@ PRESETS = with_networks(_CIFAR, mnist=_GREY, fmnist=_GREY, alzheimer=_SMALL)
 
 @register("baselines", reference="Garg et al. 2021")
 def tedn(problem: Problem, settings: TEDnSettings = DEFAULT) -> nn.Module:
-    """P against what is left of U when as much as BBE finds positive is ignored, found anew before every epoch.
+    """P against U without its likeliest positives, as many as BBE finds, anew before every epoch.
 
         π̂ = BBE(f on held-out P, f on held-out U)
         min_f  ½ mean_P CE(σ(f(x)), 1) + ½ mean_{U'} CE(σ(f(x)), 0)

@@ -65,7 +65,7 @@ PRESETS: Presets = MappingProxyType(
 
 @register("baselines", reference="Yuan et al. 2025", needs_prior=True)
 def wconpu(problem: Problem, settings: WConPUSettings = DEFAULT) -> nn.Module:
-    """PiCO with soft labels that begin at π, peers the classifier is sure of, and hard negatives that weigh more.
+    """PiCO with soft labels that begin at π, peers that are sure, and hard negatives that weigh more.
 
         min  mean_i CE(σ(f(x_i)), y̌_i) + γ₀ L + γ₁ (2 π |mean_P σ(f) − 1| + |mean_U σ(f) − π|)
         L = − mean_i mean_{j ∈ A_i} log( e^{q_i · z_j / τ} / Σ_{l ≠ i} ω_il e^{q_i · z_l / τ} )
