@@ -17,9 +17,10 @@ from pucl.baselines.nnpu_mixup import alike
 from pucl.baselines.p3mix_c import DEFAULT as P3MIX
 from pucl.baselines.p3mix_e import early_learning
 from pucl.baselines.self_pu import DEFAULT as SELF_PU
-from pucl.baselines.self_pu import MeanLogit, Student, _hold_out_unlabelled, _later, entropy, step_risk
+from pucl.baselines.self_pu import MeanLogit, Student, _hold_out_unlabelled, _later, step_risk
 from pucl.baselines.shared import p3mix
 from pucl.baselines.shared.calibration import LookAhead, _Plain, shares
+from pucl.baselines.shared.entropy import entropy
 from pucl.baselines.shared.network import Network, make_network
 from pucl.baselines.shared.p3mix import Mixed
 from pucl.baselines.shared.problem import Problem

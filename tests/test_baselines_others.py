@@ -14,7 +14,7 @@ from pucl.baselines.bagging import Machine, _machine, _out_of_bag, solve
 from pucl.baselines.elkan_noto import labelled_share, positive_weight
 from pucl.baselines.pico import PiCOSettings
 from pucl.baselines.rank_pruning import keep, shares, unlabelled_rate
-from pucl.baselines.robust_pu import RobustPUSettings, forget, pu_error, thresholds, weights
+from pucl.baselines.robust_pu import RobustPUSettings, pu_error, thresholds, weights
 from pucl.baselines.shared.contrast import Contrasted, ContrastSettings, Prototypes, contrast, taken_for_positive
 from pucl.baselines.shared.loop import Batch, Learner
 from pucl.baselines.shared.network import Moved
@@ -450,7 +450,7 @@ def test_a_forgetful_optimiser_is_a_fresh_one() -> None:
     learner = Learner(first, settings)
     steps(first, learner, 3)
     second.load_state_dict(first.state_dict())
-    forget(learner)
+    learner.forget()
     steps(first, learner, 2)
     steps(second, Learner(second, settings), 2)
     torch.testing.assert_close(first.weight, second.weight)

@@ -14,22 +14,23 @@ from pucl.baselines import Settings, fit_baseline, settings_of
 from pucl.baselines import dist_pu as dist_pu_module
 from pucl.baselines.abspu import absolute_risk
 from pucl.baselines.apu import purr
-from pucl.baselines.dist_pu import DistPUSettings, distribution_risk, entropy, growth, mixed_cross_entropy
+from pucl.baselines.dist_pu import DistPUSettings, distribution_risk, growth, mixed_cross_entropy
 from pucl.baselines.imbpu import ImbPUSettings, rebalanced_risk
 from pucl.baselines.pan import Leaky, PanSettings, game
 from pucl.baselines.pubn import border, squared_error, weighted_risk
 from pucl.baselines.pulns import PulnsSettings, Usual, performance, picked_loss, reinforce_loss
 from pucl.baselines.pusb import prior_threshold
 from pucl.baselines.shared.dropout import dropout
+from pucl.baselines.shared.entropy import entropy
 from pucl.baselines.shared.loop import Batch, Learner
-from pucl.baselines.shared.means import mean_over
 from pucl.baselines.shared.network import Moved
 from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.selecting import train_best
-from pucl.baselines.vpu import VPUSettings, forget, half_of_largest, mixed_loss, variational_loss
+from pucl.baselines.vpu import VPUSettings, half_of_largest, mixed_loss, variational_loss
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
+from pucl.risks import mean_over
 from pucl.risks.nnpu import nnpu
 
 METHODS = ("pan", "pulns", "pubn", "apu", "imbpu", "abspu", "pusb", "dist_pu", "vpu")
@@ -345,7 +346,7 @@ def test_vpu_optimiser_starts_anew() -> None:
         learner = Learner(layer, Settings(learning_rate=rate))
         if forgets:
             learner.descend((layer.weight * torch.tensor([[3.0, 0.1]])).sum())
-            forget(learner.optimiser)
+            learner.forget()
             with torch.no_grad():
                 layer.weight.copy_(start)
         learner.descend((layer.weight * torch.tensor([[-0.5, 7.0]])).sum())

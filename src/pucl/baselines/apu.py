@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from pucl.baselines.shared.loop import Batch, Learner
-from pucl.baselines.shared.means import mean_over
 from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.selecting import train_best
 from pucl.baselines.upu import RiskSettings
 from pucl.errors import check_positive, check_share
 from pucl.registry import register
+from pucl.risks import mean_over
 from pucl.risks.margins import MarginLoss, margin_loss
 
 

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from pucl.baselines.shared.entropy import entropy
 from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.means import mean_over
 from pucl.baselines.shared.mixing import beta, mix, permutations
 from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.presets import with_networks
@@ -16,6 +16,7 @@ from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Decay, Settings
 from pucl.errors import check_count, check_positive
 from pucl.registry import register
+from pucl.risks import mean_over
 
 LIMIT = 10.0  # of the logits
 
@@ -84,14 +85,6 @@ def distribution_risk(logits: Tensor, labelled: Tensor, *, prior: float) -> Tens
     scores = torch.sigmoid(logits)
     of_u = (mean_over(scores, ~labelled) - prior).abs() * (~labelled).any()
     return mean_over(1 - scores, labelled) + of_u / (2 * prior)
-
-
-def entropy(logits: Tensor) -> Tensor:
-    """The entropy of σ(f), in nats, row by row.
-
-    H = −σ(f) log σ(f) − σ(−f) log σ(−f)
-    """
-    return -(torch.sigmoid(logits) * F.logsigmoid(logits) + torch.sigmoid(-logits) * F.logsigmoid(-logits))
 
 
 def growth(epoch: int, epochs: int) -> float:

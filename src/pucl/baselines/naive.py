@@ -7,18 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.baselines.shared.presets import with_networks
+from pucl.baselines.shared.probability import regression
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.risk import minimise
 from pucl.baselines.shared.settings import Settings
-from pucl.encoders.inputs import Encoder
-from pucl.heads import LinearHead
-from pucl.logistic import fit_logistic
 from pucl.registry import register
 
 DEFAULT = Settings()
 _CIFAR = Settings(epochs=60, decay="cosine", weight_decay=1e-4)
 PRESETS = with_networks(_CIFAR, alzheimer=replace(_CIFAR, batch_size=64))
-L2 = 1e-2  # of the logistic regression on raw rows
 
 
 @register("baselines", reference="eq:disambiguation_free_approach")
@@ -34,16 +31,10 @@ def naive(problem: Problem, settings: Settings = DEFAULT) -> nn.Module:
     Presets: ours, for the networks of the tables: Adam 1e-3, weight decay 1e-4, cosine, 60 epochs of batches of 256.
     """
     if problem.encoder == "raw":
-        return _logistic(problem)
+        target = problem.labelled.float()
+        return regression(problem, target, torch.ones_like(target))
 
     def risk(logits: Tensor, labelled: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(logits, labelled.float())
 
     return minimise(problem, settings, risk)
-
-
-def _logistic(problem: Problem) -> nn.Module:
-    encoder = Encoder(problem.standardise, nn.Flatten()).to(problem.device)
-    weight = torch.ones_like(problem.labelled, dtype=torch.float32)
-    layer = fit_logistic(encoder(problem.x), problem.labelled, weight, l2=L2)
-    return nn.Sequential(encoder, LinearHead(layer.weight[0], layer.bias[0]))

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from pucl.baselines.shared.loop import Batch, Learner
-from pucl.baselines.shared.means import mean_over
 from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
@@ -15,6 +14,7 @@ from pucl.baselines.shared.selecting import Criterion, train_best
 from pucl.baselines.upu import RiskSettings
 from pucl.errors import check_share
 from pucl.registry import register
+from pucl.risks import mean_over
 from pucl.risks.margins import MarginLoss, margin_loss
 from pucl.risks.nnpu import nnpu as non_negative
 from pucl.risks.upu import upu as unbiased

@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.means import mean_over
 from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
@@ -16,6 +15,7 @@ from pucl.baselines.shared.settings import Settings
 from pucl.baselines.shared.streams import StreamSettings
 from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
+from pucl.risks import mean_over
 
 STEEP = 5.0  # how hard decisions are
 MOST = 3.0  # standard deviations a single reward may be from the usual one

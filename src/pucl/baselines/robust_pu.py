@@ -12,10 +12,12 @@ from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.ramps import linear_ramp
+from pucl.baselines.shared.selecting import train_best
 from pucl.baselines.shared.settings import Settings
 from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
 from pucl.risks.nnpu import nnpu
+from pucl.risks.upu import upu
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,6 @@ class RobustPUSettings(Settings):
 
 DEFAULT = RobustPUSettings()
 _MNIST = RobustPUSettings(
-    encoder="mlp",
     epochs=200,
     steps=94,
     batch_size=64,
@@ -86,7 +87,6 @@ _MNIST = RobustPUSettings(
     inner=20,
 )
 _CIFAR = RobustPUSettings(
-    encoder="cnn13",
     epochs=100,
     steps=94,
     batch_size=64,
@@ -144,7 +144,7 @@ def robust_pu(problem: Problem, settings: RobustPUSettings = DEFAULT) -> nn.Modu
                 best.look(pu_error(held, network))
             scores, limits = seen.scores(network), thresholds(settings, epoch // settings.inner)
             weight.copy_(weights(scores, seen.labelled, limits, settings.temperature))
-            forget(learner)
+            learner.forget()
 
     train(seen, settings, update, learner, phase="weighted", before_epoch=episode)
     best.look(pu_error(held, network))
@@ -167,32 +167,24 @@ def weights(logits: Tensor, labelled: Tensor, limits: tuple[float, float], tempe
 
 def pu_error(held: Problem, network: Network) -> float:
     """The PU estimate of the error, 2 π FNR_P + FPR_U − π."""
-    missed = (held.scores(network, held.positives) <= 0).float().mean()
-    taken = (held.scores(network, held.unlabelled) > 0).float().mean()
-    return float(2 * held.share * missed + taken - held.share)
-
-
-def forget(learner: Learner) -> None:
-    """Put a fresh optimiser in the old one's place, where a recorded step finds it: its memory is set to 0."""
-    for state in learner.optimiser.state.values():
-        for value in state.values():
-            if isinstance(value, Tensor):
-                value.zero_()
+    return float(_error(held.scores(network), held.labelled, held.share))
 
 
 def _begin(seen: Problem, held: Problem, settings: RobustPUSettings, network: Network) -> None:
     """The first part: nnPU, the epoch with the lowest PU error."""
-    learner, best = Learner(network, settings), Best(network)
+    learner = Learner(network, settings)
 
     def update(batch: Batch) -> Tensor:
         loss = nnpu(network(batch.x), batch.labelled, prior=seen.share)
         learner.descend(loss)
         return loss.detach()
 
-    def look(epoch: int) -> None:
-        if epoch:
-            best.look(pu_error(held, network))
+    def criterion(logits: Tensor, labelled: Tensor) -> Tensor:
+        return _error(logits, labelled, held.share)
 
-    train(seen, settings, update, learner, phase="nnpu", before_epoch=look)
-    look(settings.epochs)
-    best.restore()
+    train_best(seen, settings, update, learner, watched=network, held=held, criterion=criterion, phase="nnpu")
+
+
+def _error(logits: Tensor, labelled: Tensor, prior: float) -> Tensor:
+    """The PU estimate of the error: the unbiased risk of the zero-one loss."""
+    return upu(logits, labelled, prior=prior, loss="zero-one")

@@ -9,6 +9,7 @@ from torch import Generator, Tensor, nn
 
 from pucl.baselines.shared.averaging import teacher_of
 from pucl.baselines.shared.calibration import LookAhead, shares
+from pucl.baselines.shared.entropy import entropy
 from pucl.baselines.shared.loop import Batch, Learner, steps_of, train
 from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.problem import Problem
@@ -154,12 +155,6 @@ def step_risk(logits: Tensor, n_labelled: int, prior: Tensor, weight: Tensor | f
     positive = prior * (1 - taken_for_negative[:n_labelled]).mean()
     negative = weighted - prior * taken_for_negative[:n_labelled].mean()
     return torch.where(negative < 0, -negative, positive + negative)
-
-
-def entropy(logits: Tensor) -> Tensor:
-    """H(σ(f)) of every row."""
-    p = torch.sigmoid(logits)
-    return p * F.softplus(-logits) + (1 - p) * F.softplus(logits)
 
 
 class Student:

@@ -47,7 +47,6 @@ class TEDnSettings(Settings):
 
 DEFAULT = TEDnSettings()
 _CIFAR = TEDnSettings(
-    encoder="cnn13",
     epochs=2000,
     steps=63,
     labelled_batch=200,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
-from torch.optim import Optimizer
 
 from pucl.baselines.shared.loop import Batch, Learner
 from pucl.baselines.shared.mixing import beta, mix, permutations
@@ -135,7 +134,7 @@ def vpu(problem: Problem, settings: VPUSettings = DEFAULT) -> nn.Module:
 
     def begin(epoch: int) -> None:
         if settings.decay == "steps" and epoch in settings.milestones:
-            forget(learner.optimiser)
+            learner.forget()
 
     def criterion(logits: Tensor, labelled: Tensor) -> Tensor:
         log_phi = F.logsigmoid(logits)
@@ -153,11 +152,3 @@ def vpu(problem: Problem, settings: VPUSettings = DEFAULT) -> nn.Module:
         before_epoch=begin,
     )
     return Moved(network, half_of_largest(F.logsigmoid(left.scores(network))))
-
-
-@torch.no_grad()
-def forget(optimiser: Optimizer) -> None:
-    """Set the moments and the number of steps of an optimiser back to 0, in their places."""
-    for state in optimiser.state.values():
-        for value in state.values():
-            value.zero_()

@@ -56,11 +56,11 @@ class PartialRisks:
             population = torch.ones_like(labelled)
             n_labelled, n = labelled.sum(), max(len(labelled), 1)
             share = (n_labelled + share * (len(labelled) - n_labelled)) / n
-        positive = share * _mean(function(wide), labelled)
-        return cls(positive, _mean(as_negative, population) - share * _mean(as_negative, labelled))
+        positive = share * mean_over(function(wide), labelled)
+        return cls(positive, mean_over(as_negative, population) - share * mean_over(as_negative, labelled))
 
 
-def _mean(values: Tensor, members: Tensor) -> Tensor:
+def mean_over(values: Tensor, members: Tensor) -> Tensor:
     """The mean over the marked rows, 0 when there are none."""
     return (values * members).sum() / members.sum().clamp(min=1)
 

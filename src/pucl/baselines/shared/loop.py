@@ -61,6 +61,14 @@ class Learner:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
 
+    @torch.no_grad()
+    def forget(self) -> None:
+        """As if the optimiser were a fresh one, in the old one's place, where a recorded step finds it."""
+        for state in self.optimiser.state.values():
+            for value in state.values():
+                if isinstance(value, Tensor):
+                    value.zero_()
+
 
 def _optimiser(parameters: list[nn.Parameter], rate: Tensor, settings: Settings) -> Optimizer:
     if settings.optimiser == "sgd":

@@ -3,6 +3,8 @@
 import torch
 from torch import Generator, Tensor
 
+from pucl.encoders.inputs import to_float
+
 
 def beta(alpha: float, steps: int, generator: Generator) -> Tensor:
     """λ ~ Beta(α, α), one per step, (steps,)."""
@@ -22,7 +24,7 @@ def mix(one: Tensor, other: Tensor, weight: Tensor) -> Tensor:
     Images as uint8 are mixed as floats within [0, 1].
     """
     if one.dtype == torch.uint8:
-        one, other = one.to(torch.float32) / 255, other.to(torch.float32) / 255
+        one, other = to_float(one), to_float(other)
     if weight.ndim:
         weight = weight.view(-1, *[1] * (one.ndim - 1))
     return weight * one + (1 - weight) * other

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.encoders import embedding_dim, make_encoder
-from pucl.encoders.inputs import Encoder, Standardise
+from pucl.encoders.inputs import Encoder, Standardise, to_float
 
 
 class Network(nn.Module):
@@ -40,7 +40,7 @@ class Network(nn.Module):
 
     def until(self, x: Tensor, depth: int) -> Tensor:
         """What lies behind the first `depth` layers of the encoder; the standardised rows for 0."""
-        h: Tensor = self.encoder.standardise(_as_float(_laid_out(x)))
+        h: Tensor = self.encoder.standardise(to_float(_laid_out(x)))
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.low):
             for layer in self._layers[:depth]:
                 h = layer(h)
@@ -80,10 +80,6 @@ def make_network(
 
 def _laid_out(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last) if x.is_cuda and x.ndim == 4 else x
-
-
-def _as_float(x: Tensor) -> Tensor:
-    return x.to(torch.float32) / 255 if x.dtype == torch.uint8 else x
 
 
 class Moved(nn.Module):

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.averaging import Best
-from pucl.baselines.shared.loop import Batch, Learner, train
+from pucl.baselines.shared.loop import Batch, Learner
 from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.selecting import train_best
 from pucl.baselines.shared.settings import Settings
 from pucl.encoders.inputs import Encoder
 from pucl.errors import Described, bad_argument, check_count, check_share
@@ -65,23 +65,23 @@ def fit_probability(
     target = problem.labelled.float() if target is None else target
     weight = torch.ones_like(target) if weight is None else weight
     if problem.encoder == "raw":
-        return _regression(problem, target, weight)
+        return regression(problem, target, weight)
     left, held = _split(problem, settings.held_out, f"held out/{phase}")
     network, goals, loads = problem.network(number), target[left], weight[left]
-    learner, best = Learner(network, settings), Best(network)
+    learner = Learner(network, settings)
 
     def update(batch: Batch) -> Tensor:
         loss = _loss(network(batch.x), goals[batch.rows], loads[batch.rows])
         learner.descend(loss)
         return loss.detach()
 
-    def look(epoch: int) -> None:
-        if epoch:
-            best.look(float(_loss(problem.scores(network, held), target[held], weight[held])))
+    def criterion(logits: Tensor, _labelled: Tensor) -> Tensor:
+        return _loss(logits, target[held], weight[held])
 
-    train(problem.part(left), settings, update, learner, phase=phase, before_epoch=look)
-    look(settings.epochs)
-    best.restore()
+    train_best(
+        problem.part(left), settings, update, learner,
+        watched=network, held=problem.part(held), criterion=criterion, phase=phase,
+    )  # fmt: skip
     return network
 
 
@@ -112,7 +112,8 @@ def _loss(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, target, weight)
 
 
-def _regression(problem: Problem, target: Tensor, weight: Tensor) -> nn.Module:
+def regression(problem: Problem, target: Tensor, weight: Tensor) -> nn.Module:
+    """A logistic regression on the raw rows with a ridge of 0.01, solved to the end."""
     encoder = Encoder(problem.standardise, nn.Flatten()).to(problem.device)
     layer = fit_logistic(encoder(problem.x), target, weight, l2=L2)
     return nn.Sequential(encoder, LinearHead(layer.weight[0], layer.bias[0]))
