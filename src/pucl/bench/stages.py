@@ -12,7 +12,8 @@ from pucl.bench.options import from_json
 from pucl.bench.problem import Exam, Fitted, Problem
 from pucl.bench.recipes import VIEW, VIEW_OPTIONS, view_of
 from pucl.embeddings import embed
-from pucl.encoders.inputs import Encoder, Standardise, as_rows
+from pucl.encoders.inputs import Encoder, as_rows
+from pucl.encoders.raw import raw_encoder
 from pucl.heads import fit_head
 from pucl.heads.finetune import fine_tune
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
@@ -126,4 +127,4 @@ def _fit_reference(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fit
 
 def _raw(problem: Problem) -> Tensor:
     rows = as_rows(problem.x, owner="pucl bench")
-    return embed(Encoder(Standardise.of(rows), nn.Flatten()), rows)
+    return embed(raw_encoder(rows), rows)

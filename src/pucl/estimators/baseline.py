@@ -9,17 +9,15 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
 from pucl.baselines import Settings, fit_baseline, settings_of
 from pucl.data import Kind
 from pucl.embeddings import embed
-from pucl.encoders import make_encoder
-from pucl.encoders.inputs import Encoder, Standardise
+from pucl.encoders.raw import raw_encoder
 from pucl.errors import bad_argument
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
-from pucl.fitting.recipe import RAW
 from pucl.labels import check_labels
 from pucl.ordering import auc
 from pucl.priors.estimate import estimate_prior
@@ -80,7 +78,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
         prior = self.prior
         if isinstance(prior, str):
-            prior = estimate_prior(_as_they_are(seen.rows), seen.s, method=prior, seed=seed).value
+            prior = estimate_prior(embed(raw_encoder(seen.rows), seen.rows), seen.s, method=prior, seed=seed).value
         scorer = fit_baseline(
             self.method, seen.rows, seen.s, prior=prior, encoder=self.encoder, settings=how, seed=seed,
             device=self.device,
@@ -121,8 +119,3 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _as_they_are(rows: Tensor) -> Tensor:
-    """The standardised rows as embeddings."""
-    return embed(Encoder(Standardise.of(rows), make_encoder(RAW, tuple(rows.shape[1:]))), rows)

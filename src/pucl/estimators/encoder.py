@@ -10,8 +10,8 @@ from torch import nn
 
 from pucl.data import Kind
 from pucl.embeddings import embed
-from pucl.encoders import embedding_dim, make_encoder
-from pucl.encoders.inputs import Encoder, Standardise
+from pucl.encoders import embedding_dim
+from pucl.encoders.raw import raw_encoder
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.recipe import RAW, Recipe, plan_pretraining
 from pucl.training.pretraining import pretrain
@@ -66,8 +66,7 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         place = pick_device(self.device)
         plan = plan_pretraining(recipe, seen.schema, len(seen.rows), int(seen.s.sum()), place)
         if plan is None:
-            network = make_encoder(RAW, tuple(seen.rows.shape[1:]))
-            self.encoder_, self.history_ = Encoder(Standardise.of(seen.rows), network).eval(), []
+            self.encoder_, self.history_ = raw_encoder(seen.rows), []
         else:
             trained = pretrain(
                 seen.rows, seen.s, objective=plan.objective, encoder=plan.encoder, view=plan.view,

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pucl import __version__
 from pucl.embeddings import embed
-from pucl.encoders import make_encoder
-from pucl.encoders.inputs import Encoder, Standardise
+from pucl.encoders.inputs import Encoder
+from pucl.encoders.raw import raw_encoder
 from pucl.errors import Described, bad_argument
 from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, inner, judge
 from pucl.fitting.recipe import AUTO, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
@@ -159,7 +159,7 @@ def fit(
 
 def raw(rows: Tensor) -> Encoded:
     """The rows as they are, standardised."""
-    encoder = Encoder(Standardise.of(rows), make_encoder(RAW, tuple(rows.shape[1:]))).eval()
+    encoder = raw_encoder(rows)
     return Encoded(RAW, encoder, embed(encoder, rows))
 
 
