@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import ttest_rel
 
 from pucl.bench import crew, problem, stages, work
@@ -308,6 +309,17 @@ def test_every_top_is_measured(outcomes: tuple[Path, dict[str, Config]]) -> None
     assert line["key"] == key_of(line["config"]) and line["commit"] == "here" and line["code"]
     assert line["config"]["labeller"] == "kernel_cvir" and line["encoder_seconds"] > 0
     assert {"python", "torch", "pucl"} <= line["versions"].keys() and line["time"].endswith("+00:00")
+
+
+def test_on_a_collapsed_encoder_every_row_is_called_positive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "embed", lambda _encoder, x, **_: torch.ones(len(x), 4))
+    cells = cells_of(tops=["pupl", "auto", "ceiling"], prior="oracle")
+    pupl, auto, ceiling = (outcome.line for outcome in run_unit(cells, tmp_path))
+    assert pupl is not None and auto is not None and ceiling is not None
+    for line in (pupl, auto):
+        assert line["metrics"]["auc"] == 50 and line["metrics"]["accuracy"] == pytest.approx(50, abs=3)  # odd digits
+        assert any("every row is called positive" in text for text in line["warnings"])
+    assert "warnings" not in ceiling and ceiling["metrics"]["auc"] == 50
 
 
 def test_an_encoder_is_trained_once_and_checked(
@@ -665,13 +677,19 @@ def test_the_page_of_the_baselines_is_what_the_results_say() -> None:
 def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
     made = [line for line in results() if line["config"].get("method") == "nnpu"]
     assert made, "the invented results have a baseline"
-    config = {**made[0]["config"], "task": "cifar1", "n_labelled": 1000, "seed": 0}
+    config = {**baseline("nnpu", tasks=["cifar1"], n_labelled=1000, prior="oracle"), "seed": 0}
     far = {**made[0], "config": config, "key": key_of(config), "metrics": {"accuracy": 80.0}, "seconds": 7.4}
     near = {**far, "metrics": {"accuracy": 83.0}}
     assert "| 84.7 ± 2.4 | 80.00 (1) [1] | 7 |" in baselines_page([far], {"cifar1": {"nnpu": "because"}})
     assert "1. **nnPU, CIFAR-I**: because" in baselines_page([far], {"cifar1": {"nnpu": "because"}})
     assert "1. **nnPU, CIFAR-I**: not explained yet" in baselines_page([far], {})
     assert "| 84.7 ± 2.4 | 83.00 (1) | 7 |" in baselines_page([near], {})
+    shorter = {**config, "settings": {**config["settings"], "epochs": 7, "gamma": 0.5}}
+    other = {**near, "config": shorter, "key": key_of(shorter), "time": "2027-01-01T00:00:00+00:00"}
+    page = baselines_page([other], {})
+    assert "| 84.7 ± 2.4 | 83.00 (1) [1] | 7 |" in page
+    assert "1. **nnPU, CIFAR-I**: Run with epochs = 7 instead of 100, gamma = 0.5 instead of 1.0.\n" in page
+    assert "Run with" not in baselines_page([near, other], {})  # the preset goes before what was run later
 
 
 def test_notes_name_tasks_and_methods_that_exist(tmp_path: Path) -> None:

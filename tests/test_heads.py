@@ -100,6 +100,21 @@ def corners(n: int) -> tuple[Tensor, Tensor, Tensor]:
     return F.normalize(centres[corner] + torch.randn(n, 3, generator=g), dim=1), y & (torch.arange(n) < n // 10), y
 
 
+@pytest.mark.parametrize("method", ["linear", "nnpu", "upu"])
+def test_linear_heads_see_through_what_all_rows_have_in_common(method: str) -> None:
+    """Rows in a narrow cone, as encoders without batch norm give them: moved and shrunk, the head is the same."""
+    z, labelled, y = two_gaussians(2000, gap=4.0, n_labelled=200)
+    offset = torch.zeros(z.shape[1])
+    offset[0] = 3.0
+    pseudo, options = known(labelled, y, 0.4), {} if method == "linear" else {"prior": 0.4}
+    cone = 0.03 * z + offset
+    first, second = (fit_head(rows, labelled, pseudo, method=method, **options) for rows in (z, cone))
+    torch.testing.assert_close(second(cone), first(z), rtol=1e-3, atol=1e-2)
+    assert accuracy(second, cone, y) > 0.95
+    same = fit_head(torch.ones_like(z), labelled, pseudo, method=method, **options)(z)
+    assert torch.isfinite(same).all() and bool((same == same[0]).all())
+
+
 def test_mlp_and_knn_bend_where_linear_cannot() -> None:
     z, labelled, y = corners(4000)
     pseudo = known(labelled, y, 0.48)
@@ -287,11 +302,11 @@ def test_fine_tuning_learns_where_the_frozen_embedding_cannot() -> None:
     """Four corners, classes crosswise, seen through two random directions: the encoder has to move."""
     x, labelled, y = corners(2000)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.manual_seed(2)
         encoder = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 2))
     pseudo = known(labelled, y, 0.48)
     frozen = accuracy(fit_head(embed(encoder, x), labelled, pseudo), embed(encoder, x), y)
-    how: dict[str, Any] = {"learning_rate": 0.1, "encoder_scale": 1.0, "batch_size": 100, "device": "cpu"}
+    how: dict[str, Any] = {"learning_rate": 0.03, "encoder_scale": 1.0, "batch_size": 100, "device": "cpu"}
     model = fine_tune(x, labelled, pseudo, encoder, view=lambda x, generator: x, **how)  # noqa: ARG005
     assert frozen < 0.8 and accuracy(model, x, y) > 0.95
 

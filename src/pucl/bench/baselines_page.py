@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from pucl.baselines import settings_of
 from pucl.bench.cells import Config, is_baseline
 from pucl.bench.layouts import ours
+from pucl.bench.options import resolved, values_of
 from pucl.bench.published import METHODS, TABLES, Published, published
 from pucl.bench.store import newest
 from pucl.bench.tables import METRIC, latest_variant
@@ -122,11 +125,13 @@ def _numbers(known: Mapping[str, Entry], stored: list[Config], notes: Mapping[st
         parts = []
         for task in TASKS:
             paper, n = _published(title, task)
-            cell, seconds = _ours(stored, name, task, n)
+            cell, seconds, changed = _ours(stored, name, task, n)
             cell.published = paper
+            far = cell.difference is not None and abs(cell.difference) > NEAR
+            said = [changed, notes.get(task, {}).get(name, "not explained yet") if far else ""]
             mark = ""
-            if cell.difference is not None and abs(cell.difference) > NEAR:
-                texts.append(f"**{title}, {TASKS[task]}**: {notes.get(task, {}).get(name, 'not explained yet')}")
+            if any(said):
+                texts.append(f"**{title}, {TASKS[task]}**: {' '.join(filter(None, said))}")
                 mark = f" [{len(texts)}]"
             parts.append(f"{_theirs(paper, n)} | {ours(cell) if cell.values else NOTHING}{mark} | {seconds}")
         rows.append(f"| {title} | " + " | ".join(parts) + " |")
@@ -134,7 +139,7 @@ def _numbers(known: Mapping[str, Entry], stored: list[Config], notes: Mapping[st
         "Test accuracy in %, 1,000 labelled positives unless said otherwise; ours mean ± standard deviation (seeds), "
         "with the true prior where one is needed, last epoch or the best by PU validation. s: seconds of one run on "
         "the card it was run on, several at a time. A number in brackets leads to a note where ours is more than 2 "
-        "points away."
+        "points away or was not run with the settings of the package."
     )
     return "\n".join([*rows, "", legend, "", *(f"{at}. {text}" for at, text in enumerate(texts, start=1)), ""])
 
@@ -154,14 +159,24 @@ def _theirs(paper: Published | None, n: int) -> str:
     return f"{paper.accuracy} ± {paper.std}" + ("" if n == 1000 else f" ({n:,} labelled)")
 
 
-def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str]:
+def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str, str]:
+    """Our numbers, the seconds of a run, and in which settings it was not the preset; runs with the preset go first."""
     wanted = {"method": name, "task": task, "n_labelled": n}
     lines = [line for line in stored if wanted.items() <= line["config"].items()]
     if not lines:
-        return Cell(), NOTHING
-    chosen = latest_variant(lines)
+        return Cell(), NOTHING, ""
+    preset = resolved(name, values_of(settings_of(name, task)), {}, without=("encoder",))
+    chosen = latest_variant([line for line in lines if line["config"]["settings"] == preset] or lines)
     mean = sum(line["seconds"] for line in chosen) / len(chosen)
-    return Cell({line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen}), f"{mean:.0f}"
+    values = {line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen}
+    return Cell(values), f"{mean:.0f}", _changed(chosen[0]["config"]["settings"], preset)
+
+
+def _changed(used: Mapping[str, Any], preset: Mapping[str, Any]) -> str:
+    """In which settings a run differs from the preset; options that are off are in neither."""
+    found = [name for name in sorted({*used, *preset}) if used.get(name) != preset.get(name)]
+    parts = [f"{name} = {used.get(name, 'off')} instead of {preset.get(name, 'off')}" for name in found]
+    return f"Run with {', '.join(parts)}." if parts else ""
 
 
 def _common() -> str:

@@ -98,11 +98,14 @@ class Grid:
     def _pipelines(self, block: Mapping[str, Any]) -> Iterator[Config]:
         objectives, recipes = self._names(block, PIPELINE), self._names(block, "recipes")
         tops = self._names(block, "tops")
+        made: dict[tuple[str, str, str], list[Config]] = {}  # the same for all seeds and numbers of labels
         for place, objective, recipe in product(list(self._places(block)), objectives, recipes):
-            encoder = str(self._encoder(block, place["task"], required=True))
-            shared = self._encoder_keys(block, place["task"], objective, encoder, recipe)
-            for top in tops:
-                yield {**place, **self._with_top(block, place["task"], shared, top)}
+            key = task, _, _ = place["task"], objective, recipe
+            if key not in made:
+                encoder = str(self._encoder(block, task, required=True))
+                shared = self._encoder_keys(block, task, objective, encoder, recipe)
+                made[key] = [self._with_top(block, task, shared, top) for top in tops]
+            yield from ({**place, **pipeline} for pipeline in made[key])
 
     def _encoder_keys(self, block: Mapping[str, Any], task: str, objective: str, encoder: str, recipe: str) -> Config:
         """What a pipeline says of its encoder."""

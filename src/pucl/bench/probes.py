@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_positive
+from pucl.heads.scaling import Scaling
 from pucl.logistic import fit_logistic
 
 KNN, PROBE = "knn_accuracy", "linear_probe_accuracy"
@@ -42,14 +43,14 @@ def knn_accuracy(
 def linear_probe_accuracy(z_train: Tensor, y_train: Any, z_test: Tensor, y_test: Any, *, l2: float = 1e-3) -> float:
     """Accuracy of a logistic regression on the true labels, fitted as the `linear` head is on pseudo-labels.
 
-    Embeddings are taken as they come; `pucl.embed` gives them unit length, which is what `l2` is made for.
+    The ridge is on embeddings of unit variance, whatever their scale.
     """
     train, y, test, truth = _checked(PROBE, z_train, y_train, z_test, y_test)
     if y.all() or not y.any():
         raise bad_argument(PROBE, "y_train", "a vector with both classes", Described("one class only"))
-    scale = train.shape[1] ** 0.5  # unit mean square per feature, so that l2 means the same for every width
-    layer = fit_logistic(train * scale, y, torch.ones_like(y, dtype=train.dtype), l2=l2)
-    found = layer(test * scale).squeeze(1) > 0
+    scaling = Scaling.of(train)
+    layer = fit_logistic(scaling(train), y, torch.ones_like(y, dtype=train.dtype), l2=l2)
+    found = layer(scaling(test)).squeeze(1) > 0
     return int((found == truth).sum()) / len(truth)
 
 

@@ -1,6 +1,7 @@
 """From a cell to something that can be graded: a top on an encoder, or a baseline. Methods see a `Problem` only."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,11 +27,17 @@ Teach = Callable[[Mapping[str, Any]], PseudoLabels]
 
 
 class Frozen:
-    """An encoder with the problem's rows embedded once, and pseudo-labels that several tops share."""
+    """An encoder with the problem's rows embedded once, and pseudo-labels that several tops share.
+
+    Attributes:
+        z: the embeddings, (n, k).
+        collapsed: whether all rows have the same, so that no labeller can tell them apart.
+    """
 
     def __init__(self, encoder: Encoder, problem: Problem, device: str, teach: Teach | None = None) -> None:
         self.encoder, self.problem, self.device, self.teach = encoder, problem, device, teach
         self.z = embed(encoder, problem.x).to(device)
+        self.collapsed = bool((self.z == self.z[0]).all())
         self._labels: dict[str, PseudoLabels] = {}
 
     def pseudo(self, config: Mapping[str, Any], told: float | None) -> PseudoLabels:
@@ -48,9 +55,15 @@ class Frozen:
 
 
 def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
-    """The top of a pipeline cell, fitted."""
+    """The top of a pipeline cell, fitted.
+
+    On a collapsed encoder U looks as P does, so that labellers take all of it for positive.
+    """
     if config["head"] == KNN:
         return Fitted(None)
+    if frozen.collapsed and config["labeller"] not in (None, TRUTH, TEACHER):
+        warnings.warn("the encoder has collapsed: all embeddings are equal, every row is called positive", stacklevel=2)
+        return Fitted(lambda x: torch.ones(len(x)))
     if config["labeller"] == TRUTH:
         return _fit_reference(config, frozen, exam)
     told = exam.prior(config["top_prior"], lambda: frozen.z, frozen.problem.seed)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pucl.errors import check_count, check_positive
 from pucl.heads import LinearHead
+from pucl.heads.scaling import Scaling
 from pucl.training.schedule import learning_rate as scheduled
 
 DECAY, DECAY_SQUARED, TINY = 0.9, 0.99, 1e-8  # Adam's
@@ -25,22 +26,23 @@ def fit_linear(
 
         min_{w, b}  R(w · z + b) + (l2 / 2) ‖w‖²
 
-    where z are the L2-normalised embeddings, scaled to unit mean square per feature as for the linear head. The
-    learning rate falls to 0 along half a cosine. The gradient that `risk` brings along need not be that of its value.
+    where z are the embeddings, centred and scaled to unit variance, see `Scaling`. The learning rate falls to 0 along
+    half a cosine. The gradient that `risk` brings along need not be that of its value.
     """
     check_count(owner, "steps", steps)
     check_positive(owner, "learning_rate", learning_rate)
     check_positive(owner, "l2", l2)
-    scale = z.shape[1] ** 0.5
+    scaling = Scaling.of(z)
+    rows = scaling(z)
     weight = torch.zeros(z.shape[1] + 1, dtype=z.dtype, device=z.device)  # the last one is the intercept
     mean, square = torch.zeros_like(weight), torch.zeros_like(weight)
     for step in range(steps):
-        logits = (z @ (scale * weight[:-1]) + weight[-1]).requires_grad_()
+        logits = (rows @ weight[:-1] + weight[-1]).requires_grad_()
         (slope,) = torch.autograd.grad(risk(logits), logits)
-        gradient = torch.cat([scale * (slope @ z) + l2 * weight[:-1], slope.sum()[None]])
+        gradient = torch.cat([slope @ rows + l2 * weight[:-1], slope.sum()[None]])
         mean.lerp_(gradient, 1 - DECAY)
         square.lerp_(gradient.square(), 1 - DECAY_SQUARED)
         unbiased = mean / (1 - DECAY ** (step + 1)), square / (1 - DECAY_SQUARED ** (step + 1))
         rate = scheduled(step, total=steps, warmup=0, peak=learning_rate, final=0.0)
         weight -= rate * unbiased[0] / (unbiased[1].sqrt() + TINY)
-    return LinearHead(weight[:-1] * scale, weight[-1])
+    return scaling.head(weight[:-1], weight[-1])

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from pucl.heads import LinearHead
+from pucl.heads.scaling import Scaling
 from pucl.logistic import fit_logistic
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
@@ -24,13 +25,13 @@ def linear(
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         pseudo: pseudo-labels.
-        l2: strength of the ridge.
+        l2: strength of the ridge, on embeddings of unit variance, see `Scaling`.
         soft: take probabilities for targets; held-out positives prefer it to weighted labels on nearly every embedding
             of our study (LOG.md).
         weighted: whether reliability counts; all rows alike otherwise.
     """
     del labelled
     weight = pseudo.reliability if weighted else torch.ones_like(pseudo.reliability)
-    scale = z.shape[1] ** 0.5  # unit mean square per feature, so that l2 means the same for every width
-    layer = fit_logistic(z * scale, pseudo.probability if soft else pseudo.labels, weight, l2=l2)
-    return LinearHead(layer.weight[0] * scale, layer.bias[0])
+    scaling = Scaling.of(z)
+    layer = fit_logistic(scaling(z), pseudo.probability if soft else pseudo.labels, weight, l2=l2)
+    return scaling.head(layer.weight[0], layer.bias[0])
