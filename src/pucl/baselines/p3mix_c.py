@@ -31,8 +31,8 @@ def p3mix_c(problem: Problem, settings: P3MixSettings = DEFAULT) -> nn.Module:
 
     Presets: that of CIFAR-I for all data: batches of 512 + 512, 200 epochs of 20 steps, Adam 5e-5 with betas (0.5,
     0.99), halved at 20, 40, …, 100, weight decay 1e-6, γ = 0.8, w_e = 0.1. Those of F-MNIST exist but are not public;
-    it and MNIST get ten times the learning rate, which is what vPU's author has for F-MNIST with the same networks. It
-    mixes after the last convolution of the 7-layer CNN and of LeNet-5, after the fourth of the 13-layer CNN, and
-    the inputs elsewhere; batches of 64 + 64 for Alzheimer.
+    with ten times the learning rate, as vPU's author has it for F-MNIST, it is worse by far. It mixes after the last
+    convolution of the 7-layer CNN and of LeNet-5, after the fourth of the 13-layer CNN, and the inputs elsewhere;
+    batches of 64 + 64 for Alzheimer.
     """
     return fit(problem, settings, relabel=True)

@@ -51,8 +51,8 @@ class Way(NamedTuple):
 
 
 PLANE = Way("cvir", "linear", head_options=MappingProxyType({"l2": 1e-2, "soft": False, "weighted": True}))
-# A narrower kernel than on an embedding: raw rows lie closer together for the constant beside them.
-BUMPS = Way("kernel_cvir", "kernel", options=MappingProxyType({"width": 0.2}))
+# A narrower kernel than on an embedding, and seen from the origin: raw rows have a constant beside them for that.
+BUMPS = Way("kernel_cvir", "kernel", options=MappingProxyType({"width": 0.2, "centred": False}))
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
-from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, nystroem
 from pucl.priors.rounds import MOST, ROUNDS, play
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
@@ -127,7 +126,7 @@ def _sample_for(
         return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy()), 0.5
     if rows.ndim == 1:
         return np.asarray(rows.double().numpy()), 0.5
-    points = F.normalize(rows.float() if rows.dtype != torch.float64 else rows, dim=1)
+    points = directions(rows.float() if rows.dtype != torch.float64 else rows)
     features = nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=seed)
     found = play(
         OWNER, points, torch.from_numpy(labelled), features,

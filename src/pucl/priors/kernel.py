@@ -1,12 +1,22 @@
 """A Gaussian kernel on the sphere as plain features, through landmarks."""
 
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.priors.rounds import Features
 
 SPREAD, WIDTH, LANDMARKS = 20.0, 0.5, 400  # where scores through the kernel stand by default
 SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
+
+
+def directions(z: Tensor, *, centred: bool = True) -> Tensor:
+    """Rows of length 1 that point from the mean row, or from the origin, to every row of an embedding (n, k).
+
+    Seen from the origin all rows of an encoder may lie in a narrow cone, where the kernel can hardly tell them apart.
+    """
+    rows = F.normalize(z, dim=1)
+    return F.normalize(rows - rows.mean(dim=0), dim=1) if centred else rows
 
 
 def nystroem(rows: Tensor, *, width: float, landmarks: int, seed: int) -> Features:

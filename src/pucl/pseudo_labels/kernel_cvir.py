@@ -1,10 +1,9 @@
 """CVIR on an embedding with a kernel: the score may bend around classes of many modes."""
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
-from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, nystroem
 from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
@@ -24,6 +23,7 @@ def kernel_cvir(
     spread: float = SPREAD,
     width: float = WIDTH,
     landmarks: int = LANDMARKS,
+    centred: bool = True,
     most: int = MOST,
     repeats: int = 1,
 ) -> PseudoLabels:
@@ -43,13 +43,15 @@ def kernel_cvir(
         spread: variance of the logits before any row is seen; a smaller one is a stronger ridge.
         width: h; a larger one is nearer to `cvir`.
         landmarks: how many; all rows when there are fewer.
+        centred: whether cosines are between directions from the mean row, not from the origin: held-out positives
+            prefer it on hard embeddings and do not mind on others (LOG.md).
         most: how many labelled and how many unlabelled rows the regressions are fitted to; all are scored.
         repeats: draws of folds and landmarks whose scores and π̂ are averaged; steadier where labels are few.
     """
     check_positive(OWNER, "width", width)
     check_count(OWNER, "landmarks", landmarks)
     check_count(OWNER, "repeats", repeats)
-    rows = F.normalize(z, dim=1)
+    rows = directions(z, centred=centred)
 
     def draw(number: int) -> Found:
         return play(

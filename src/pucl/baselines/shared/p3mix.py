@@ -72,11 +72,10 @@ def presets(like: S) -> Mapping[str, S]:
         start=10,
         mix_after=4,
     )
-    grey = replace(cifar, learning_rate=5e-4)  # nobody has published theirs; ten times CIFAR's, as in vPU
     return with_networks(
         cifar,
-        fmnist=replace(grey, mix_after=3),
-        mnist=replace(grey, mix_after=0),
+        fmnist=replace(cifar, mix_after=3),
+        mnist=replace(cifar, mix_after=0),
         alzheimer=replace(cifar, mix_after=0, batch_size=64, labelled_batch=64),
     )
 

@@ -22,12 +22,14 @@ NETWORKS = MappingProxyType(
 )
 
 
-def with_networks(cifar: S, **others: S) -> Mapping[str, S]:
+def with_networks(cifar: S, *, cnn7: S | None = None, **others: S) -> Mapping[str, S]:
     """Presets of all data sets with the networks of the tables.
 
     Args:
         cifar: the settings for CIFAR, and for data whose author has none of their own.
+        cnn7: those for the 7-layer CNN, which has no batch norm, where the author's are for a network that has it.
         others: those for other data by its name ("fmnist", "mnist", "stl", "svhn", "alzheimer").
     """
-    made = {task: others.get(task.rstrip("0123456789"), cifar) for task in NETWORKS}
+    usual = {task: cnn7 if cnn7 is not None and network == "cnn7" else cifar for task, network in NETWORKS.items()}
+    made = {task: others.get(task.rstrip("0123456789"), how) for task, how in usual.items()}
     return MappingProxyType({task: replace(how, encoder=NETWORKS[task]) for task, how in made.items()})
