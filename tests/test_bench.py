@@ -731,6 +731,9 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
     other = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "pupl"}}
     (changed,) = Grid("small", {**content, "top": {"taught": other}, "block": [block]}).cells()
     assert key_of(changed) != key_of(cell)
+    named = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "encoder": {"digits": "small_cnn"}}}
+    (same,) = Grid("small", {**content, "top": {"taught": named}, "block": [block]}).cells()
+    assert key_of(same) == key_of(cell), "an encoder may be named by task"
     oracle = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "nnpu"}}
     (spoilt,) = Grid("small", {**content, "top": {"taught": oracle}, "block": [block]}).cells()
     assert spoilt["prior"] == "oracle", "what the teacher was told, the pupil was told"
@@ -742,6 +745,7 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
         ({"teacher": {"encoder": "mlp"}}, "teacher must be a table with encoder, recipe, top"),
         ({"teacher": {**TAUGHT["teacher"], "tops": "x"}}, "did you mean 'top'"),
         ({"teacher": {**TAUGHT["teacher"], "recipe": "slow"}}, "unknown recipe of small 'slow'"),
+        ({"teacher": {**TAUGHT["teacher"], "encoder": {"cifar1": "cnn7"}}}, "a name, or a table with one for 'digits'"),
         ({"labeller": "auto"}, "teacher must be a table, with the labeller 'teacher' only"),
     ],
 )

@@ -127,7 +127,8 @@ class Grid:
         if top["labeller"] == TEACHER:
             given = check_teacher(f"top {name!r}", self.defined["top"][name][TEACHER])
             objective = given.get("objective", shared["objective"])
-            own = self._encoder_keys(block, task, objective, given["encoder"], given["recipe"])
+            encoder = str(self._encoder(given, task, required=True))
+            own = self._encoder_keys(block, task, objective, encoder, given["recipe"])
             top[TEACHER] = self._with_top(block, task, own, given["top"])
             told.append(top[TEACHER]["prior"])
         prior = ORACLE if ORACLE in told else next((one for one in told if one is not None), None)

@@ -276,7 +276,7 @@ def _renewed(
 def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> FineTuned:
     """A copy of the encoder with its linear head."""
     own = copy.deepcopy(encoder).to(device).requires_grad_(True)
-    if device.type == "cuda" and rows.ndim == 4:
+    if rows.ndim == 4:  # quicker on every device
         own.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     z = embed(own, rows)
     head = linear(z, labelled, pseudo)
