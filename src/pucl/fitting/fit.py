@@ -50,7 +50,7 @@ class Way(NamedTuple):
     head_options: Mapping[str, Any] = MappingProxyType({})
 
 
-PLANE = Way("cvir", "linear", head_options=MappingProxyType({"l2": 1e-2, "soft": False, "weighted": True}))
+PLANE = Way("cvir", "linear", head_options=MappingProxyType({"l2": 2e-2, "soft": False, "weighted": True}))
 # A narrower kernel than on an embedding, and seen from the origin: raw rows have a constant beside them for that.
 BUMPS = Way("kernel_cvir", "kernel", options=MappingProxyType({"width": 0.2, "centred": False}))
 

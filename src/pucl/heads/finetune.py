@@ -12,6 +12,7 @@ from torch import Generator, Tensor, nn
 from pucl.embeddings import embed
 from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
+from pucl.heads import LinearHead
 from pucl.heads.linear import linear
 from pucl.labels import check_labels
 from pucl.priors.rounds import cut
@@ -27,6 +28,7 @@ from pucl.views import View, known_as, make_view
 
 OWNER = "pucl.heads.fine_tune"
 WEIGHT_DECAY = 0.01
+MOMENTUM, EPS = 0.1, 1e-5  # of the batch norm before the layer
 BATCH, STEPS, LABELLED = 1024, 16, 0.05  # most rows of a batch, fewest batches of an epoch, least labelled share
 
 
@@ -43,9 +45,56 @@ class FineTuned(nn.Module):
 
     def score(self, z: Tensor) -> Tensor:
         """Logits (n,) of what the encoder gives (n, k), in the precision of the layer."""
-        scaled = F.normalize(z.to(self.layer.weight.dtype), dim=1) * z.shape[1] ** 0.5
-        logits: Tensor = self.layer(scaled)
+        logits: Tensor = self.layer(_scaled(z.to(self.layer.weight.dtype)))
         return logits.squeeze(1)
+
+
+class _Training(nn.Module):
+    """The same with a batch norm before the layer, while it is trained.
+
+    An encoder without batch norm puts all rows into a narrow cone; there every step of the encoder would move the
+    logits of all rows together, by more than what tells them apart. Afterwards the norm becomes part of the layer.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, encoder: nn.Module, z: Tensor, head: LinearHead) -> None:
+        super().__init__()
+        self.encoder = encoder
+        own = _scaled(z)
+        self.register_buffer("mean", own.mean(dim=0))
+        self.register_buffer("variance", own.var(dim=0))
+        made = nn.utils.skip_init(nn.Linear, z.shape[1], 1, device=z.device)  # type: ignore[no-untyped-call]  # no draws
+        self.layer: nn.Linear = made
+        with torch.no_grad():
+            weight = head.weight / z.shape[1] ** 0.5
+            self.layer.weight.copy_(weight * self._deviation())
+            self.layer.bias.copy_(head.bias + weight @ self.mean)
+
+    def score(self, z: Tensor) -> Tensor:
+        """Logits (n,) of what the encoder gives (n, k), in the precision of the layer."""
+        own = _scaled(z.to(self.layer.weight.dtype))
+        normed = F.batch_norm(own, self.mean, self.variance, training=self.training, momentum=MOMENTUM, eps=EPS)
+        logits: Tensor = self.layer(normed)
+        return logits.squeeze(1)
+
+    @torch.no_grad()
+    def folded(self) -> FineTuned:
+        """Without the norm; it scores as this does in evaluation mode."""
+        weight = self.layer.weight / self._deviation()
+        self.layer.bias.sub_(weight @ self.mean)
+        self.layer.weight.copy_(weight)
+        return FineTuned(self.encoder, self.layer)
+
+    def _deviation(self) -> Tensor:
+        return (self.variance + EPS).sqrt()
+
+
+def _scaled(z: Tensor) -> Tensor:
+    """Embeddings (n, k) of unit mean square per feature."""
+    scaled: Tensor = F.normalize(z, dim=1) * z.shape[1] ** 0.5
+    return scaled
 
 
 @dataclass(frozen=True)
@@ -178,7 +227,7 @@ def fine_tune(
         torch.manual_seed(seed_of(seed, "fine-tuning", 0))
         model = _start(rows, labelled, pseudo, encoder, place)
         _train(model, rows, labelled, pseudo, plan)
-    return model.eval().requires_grad_(False)
+    return model.folded().eval().requires_grad_(False)
 
 
 def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:
@@ -194,7 +243,7 @@ def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tens
     return torch.cat(chosen).sort().values
 
 
-def _train(model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
+def _train(model: _Training, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
     if not plan.renew:
         used = confident_rows(labelled, pseudo, plan.confident)
         rows, labelled = rows[used], labelled[used]
@@ -258,7 +307,7 @@ def _given(pseudo: PseudoLabels, plan: _Plan) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _renewed(
-    model: FineTuned, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan, epoch: int
+    model: _Training, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan, epoch: int
 ) -> tuple[Tensor, Tensor]:
     """Targets and weights (n,) of an epoch, from the network as it is."""
     unlabelled = ~labelled
@@ -273,18 +322,13 @@ def _renewed(
     return (labelled | likely).to(torch.float32), weight
 
 
-def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> FineTuned:
+def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> _Training:
     """A copy of the encoder with its linear head."""
     own = copy.deepcopy(encoder).to(device).requires_grad_(True)
     if rows.ndim == 4:  # quicker on every device
         own.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    z = embed(own, rows)
-    head = linear(z, labelled, pseudo)
-    layer = nn.utils.skip_init(nn.Linear, z.shape[1], 1, device=device)  # type: ignore[no-untyped-call]  # draws nothing
-    with torch.no_grad():
-        layer.weight.copy_(head.weight[None] / z.shape[1] ** 0.5)
-        layer.bias.copy_(head.bias)
-    return FineTuned(own, layer)
+    z = embed(own, rows).to(device)
+    return _Training(own, z, linear(z, labelled, pseudo))
 
 
 def _check_pseudo(pseudo: PseudoLabels, n: int) -> None:
