@@ -18,6 +18,8 @@ from pucl.pseudo_labels import PseudoLabels, pseudo_label
 FOLDS = 5
 SURE, QUITE_SURE = 1.0, 2.0  # standard errors by which a candidate must be better: of the same embedding, of another
 
+AVERAGED = ("cvir", "kernel_cvir")  # labellers that may average several draws
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -31,7 +33,6 @@ class Candidate:
         honest: the folds whose labels the embedding never saw.
         options: of the labeller.
         head_options: of the head.
-        repeats: draws of the labeller that are averaged in the end; comparisons make do with one.
     """
 
     encoder: str
@@ -41,16 +42,15 @@ class Candidate:
     honest: tuple[int, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     head_options: Mapping[str, Any] = field(default_factory=dict)
-    repeats: int = 1
 
     @property
     def name(self) -> str:
         """For people."""
         return f"{self.encoder} + {self.labeller} + {self.head}"
 
-    def label(self, z: Tensor, labelled: Tensor, *, prior: float | None, seed: int, repeats: int = 1) -> PseudoLabels:
-        """Pseudo-labels of some rows."""
-        options = {**self.options, **({"repeats": repeats} if repeats > 1 else {})}
+    def label(self, z: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True) -> PseudoLabels:
+        """Pseudo-labels of some rows; comparisons make do with one draw of a labeller that would average several."""
+        options = {**self.options, **({"repeats": 1} if quick and self.labeller in AVERAGED else {})}
         return pseudo_label(z, labelled, method=self.labeller, prior=prior, seed=seed, **options)
 
 

@@ -1,6 +1,5 @@
 """The whole way from rows and s to a model."""
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -37,8 +36,6 @@ from pucl.training.reporting import Epoch
 Tell = Callable[[str, float], None]
 TRAINED = "trained"
 SMALL = 3000  # rows up to which every fold is judged
-REPEATS = ((2000, 5), (5000, 3), (math.inf, 1))  # draws of the labeller, up to how many rows
-AVERAGED = ("cvir", "kernel_cvir")  # labellers of several draws
 
 
 class Way(NamedTuple):
@@ -196,17 +193,13 @@ def _candidates(encoded: dict[str, Encoded], schema: Schema, recipe: Recipe, fol
     steadier, on classes of several modes it fails (LOG.md).
     """
     folds = tuple(range(int(fold.max()) + 1))
-    repeats = next(k for most, k in REPEATS if len(fold) <= most)
     images = schema.kind == "image" and TRAINED in encoded  # raw pixels are only there to be compared with, by fold 0
     ways = {TRAINED: (Way(LABELLER, "linear"),), RAW: (BUMPS,) if images else (PLANE, BUMPS)}
     found = []
     for key in (TRAINED, RAW) if images else (RAW, TRAINED):
         honest = folds if key == RAW and len(fold) <= SMALL and not images else folds[:1]
         for way in _asked(ways[key], recipe) if key in encoded else ():
-            again = repeats if way.labeller in AVERAGED else 1
-            found.append(
-                Candidate(key, encoded[key].z, way.labeller, way.head, honest, way.options, way.head_options, again)
-            )
+            found.append(Candidate(key, encoded[key].z, way.labeller, way.head, honest, way.options, way.head_options))
     return found
 
 
@@ -230,7 +223,7 @@ def _labels(
     z, seed = candidate.z, recipe.seed
 
     def label(share: float | None) -> PseudoLabels:
-        return candidate.label(z, labelled, prior=share, seed=seed, repeats=candidate.repeats)
+        return candidate.label(z, labelled, prior=share, seed=seed, quick=False)
 
     if prior is not None:
         return PriorEstimate(prior, prior, prior, "given"), label(prior)

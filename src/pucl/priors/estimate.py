@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from statistics import NormalDist
 from typing import Any
 
@@ -16,7 +17,7 @@ from pucl.errors import Described, bad_argument, check_count, check_share, unkno
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
 from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, nystroem
-from pucl.priors.rounds import MOST, ROUNDS, play
+from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
 from pucl.registry import Entry, get
@@ -73,8 +74,7 @@ def estimate_prior(
     given = {"seed": seed, "confidence": confidence, "folds": folds}
     keywords = {**{name: value for name, value in given.items() if name in takes}, **_check_options(entry, options)}
 
-    rounds = ROUNDS if refined else 0
-    sample, refined_prior = _sample_for(entry, rows, labelled, folds=folds, seed=seed, rounds=rounds)
+    sample, refined_prior = _sample_for(entry, rows, labelled, folds=folds, seed=seed, refined=refined)
     positive, unlabelled = sample[labelled], sample[~labelled]
     found: PriorEstimate = entry.function(positive, unlabelled, **keywords)
     if refined:
@@ -119,21 +119,26 @@ def _check_options(entry: Entry, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sample_for(
-    entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int, rounds: int
+    entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int, refined: bool
 ) -> tuple[Array, float]:
-    """What the estimator takes of every row, a point (n, k), a score (n,) or a probability (n,); and π after rounds."""
+    """What the estimator takes of every row, a point (n, k), a score (n,) or a probability (n,); and π if refined."""
     if "vector" in entry.inputs:
         return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy()), 0.5
     if rows.ndim == 1:
         return np.asarray(rows.double().numpy()), 0.5
     points = directions(rows.float() if rows.dtype != torch.float64 else rows)
-    features = nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=seed)
-    found = play(
-        OWNER, points, torch.from_numpy(labelled), features,
-        prior=None, seed=seed, rounds=rounds, folds=folds, spread=SPREAD, most=MOST,
-    )  # fmt: skip
+    positive = torch.from_numpy(labelled)
+
+    @cache
+    def draw(number: int) -> Found:
+        return play(
+            OWNER, points, positive, nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=number),
+            prior=None, seed=number, rounds=ROUNDS if refined else 0, folds=folds, spread=SPREAD, most=MOST,
+        )  # fmt: skip
+
+    found = draw(seed)
     scores = found.score if "score" in entry.inputs else torch.sigmoid(found.score)
-    return np.asarray(scores.double().numpy()), found.prior
+    return np.asarray(scores.double().numpy()), averaged(draw, positive, seed, None if refined else 1).prior
 
 
 def _bootstrap(

@@ -13,6 +13,7 @@ from pucl.priors.bbe import bbe
 Features = Callable[[Tensor], Tensor]
 NEAR, CLEAR = 0.005, 3.0  # of a gap: share of U on either side, how much wider than the spacing at π̂
 REACH, STRAY = 3.0, 0.05  # of a gap: standard errors from π̂, share of P that may lie below
+REPEATS = ((2000, 5), (5000, 3))  # draws that are averaged, up to how many rows
 ROUNDS, MOST = 10, 20_000  # by default
 TOLERANCE = 1e-4  # of the regressions, on the gradient of a mean loss
 PIECE = 1 << 16  # rows whose features are held together when all are scored
@@ -78,8 +79,14 @@ def play(
     return Found(score, share)
 
 
-def averaged(draw: Callable[[int], Found], labelled: Tensor, seed: int, repeats: int) -> Found:
-    """Scores, each measured from its own cut, and π̂, averaged over `repeats` draws of seeds from `seed` on."""
+def averaged(draw: Callable[[int], Found], labelled: Tensor, seed: int, repeats: int | None) -> Found:
+    """Scores, each measured from its own cut, and π̂, averaged over draws of seeds from `seed` on.
+
+    When not said how many, 5 up to 2,000 rows, 3 up to 5,000 and 1 beyond: with few labels a single draw may be bad
+    luck.
+    """
+    if repeats is None:
+        repeats = next((count for most, count in REPEATS if len(labelled) <= most), 1)
     found = [draw(number) for number in range(seed, seed + repeats)]
     if repeats == 1:
         return found[0]
