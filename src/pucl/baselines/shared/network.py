@@ -79,7 +79,7 @@ def make_network(
 
 
 def _laid_out(x: Tensor) -> Tensor:
-    return x.contiguous(memory_format=torch.channels_last) if x.is_cuda and x.ndim == 4 else x
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
 class Moved(nn.Module):

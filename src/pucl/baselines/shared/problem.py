@@ -73,10 +73,9 @@ class Problem:
         seed = seed_of(self.seed, "network", number) >> 31
         shape = tuple(self.x.shape[1:])
         made = make_network(self.encoder, self.standardise, shape, seed=seed, outputs=outputs).to(self.device)
-        if self.x.is_cuda:
-            made.low = True
-            if self.x.ndim == 4:
-                made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        made.low = self.x.is_cuda
+        if self.x.ndim == 4:
+            made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return made
 
     def part(self, rows: Tensor) -> "Problem":
