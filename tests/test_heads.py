@@ -18,7 +18,7 @@ from pucl.encoders.inputs import Encoder
 from pucl.errors import InputError
 from pucl.heads import LinearHead, fit_head
 from pucl.heads.calibration import Calibrated, calibrate
-from pucl.heads.finetune import confident_rows, fine_tune
+from pucl.heads.finetune import Normed, confident_rows, fine_tune
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.registry import entries
 from pucl.training import TrainConfig, pretrain
@@ -287,6 +287,21 @@ def test_fine_tuning_takes_seconds_and_leaves_things_as_they_are() -> None:
     assert accuracy(model, x_test, y_test) > 0.9
     assert all(torch.equal(v, encoder.state_dict()[k]) for k, v in before.items()), "the given encoder stays as it is"
     assert not model.training and model(x_test[:7]).shape == (7,)
+
+
+def test_the_norm_before_the_layer_becomes_part_of_it() -> None:
+    z, labelled, y = two_gaussians(300, gap=4.0, n_labelled=30)
+    head = fit_head(z, labelled, known(labelled, y, 0.4))
+    assert isinstance(head, LinearHead)
+    model = Normed(nn.Identity(), z, head)
+    torch.testing.assert_close(model.eval().score(z), head(z), rtol=1e-4, atol=1e-4)  # it starts as the head
+    with torch.no_grad():
+        model.layer.weight.mul_(1.5)
+        for rows in torch.split(z, 30):
+            model.train().score(3 * rows + 1)  # the running statistics move
+        expected = model.eval().score(z)
+        torch.testing.assert_close(model.folded()(z), expected, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(expected, 1.5 * head(z), atol=0.1)
 
 
 def test_fine_tuning_is_drawn_by_its_seed() -> None:

@@ -49,7 +49,7 @@ class FineTuned(nn.Module):
         return logits.squeeze(1)
 
 
-class _Training(nn.Module):
+class Normed(nn.Module):
     """The same with a batch norm before the layer, while it is trained.
 
     An encoder without batch norm puts all rows into a narrow cone; there every step of the encoder would move the
@@ -243,7 +243,7 @@ def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tens
     return torch.cat(chosen).sort().values
 
 
-def _train(model: _Training, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
+def _train(model: Normed, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
     if not plan.renew:
         used = confident_rows(labelled, pseudo, plan.confident)
         rows, labelled = rows[used], labelled[used]
@@ -307,7 +307,7 @@ def _given(pseudo: PseudoLabels, plan: _Plan) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _renewed(
-    model: _Training, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan, epoch: int
+    model: Normed, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan, epoch: int
 ) -> tuple[Tensor, Tensor]:
     """Targets and weights (n,) of an epoch, from the network as it is."""
     unlabelled = ~labelled
@@ -322,13 +322,13 @@ def _renewed(
     return (labelled | likely).to(torch.float32), weight
 
 
-def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> _Training:
+def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> Normed:
     """A copy of the encoder with its linear head."""
     own = copy.deepcopy(encoder).to(device).requires_grad_(True)
     if rows.ndim == 4:  # quicker on every device
         own.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     z = embed(own, rows).to(device)
-    return _Training(own, z, linear(z, labelled, pseudo))
+    return Normed(own, z, linear(z, labelled, pseudo))
 
 
 def _check_pseudo(pseudo: PseudoLabels, n: int) -> None:
