@@ -100,7 +100,8 @@ class Grid:
         tops = self._names(block, "tops")
         made: dict[tuple[str, str, str], list[Config]] = {}  # the same for all seeds and numbers of labels
         for place, objective, recipe in product(list(self._places(block)), objectives, recipes):
-            key = task, _, _ = place["task"], objective, recipe
+            task = place["task"]
+            key = (task, objective, recipe)
             if key not in made:
                 encoder = str(self._encoder(block, task, required=True))
                 shared = self._encoder_keys(block, task, objective, encoder, recipe)

@@ -227,7 +227,9 @@ def _labels(
 
     if prior is not None:
         return PriorEstimate(prior, prior, prior, "given"), label(prior)
-    found = estimate_prior(z, labelled, method=recipe.prior if isinstance(recipe.prior, str) else AUTO, seed=seed)
+    method = recipe.prior if isinstance(recipe.prior, str) else AUTO
+    repeats = 1 if recipe.prior is None else None  # of the labeller's own π̂ only the interval is wanted here
+    found = estimate_prior(z, labelled, method=method, seed=seed, repeats=repeats)
     n_u = int((~labelled).sum())
     if recipe.prior is not None:
         found = replace(found, value=inner(found.value, n_u))

@@ -38,6 +38,7 @@ def estimate_prior(
     folds: int = 5,
     setting: str = "case-control",
     bootstrap: int = 50,
+    repeats: int | None = None,
     **options: Any,
 ) -> PriorEstimate:
     """Estimate π, the share of positives inside the unlabelled set.
@@ -59,6 +60,8 @@ def estimate_prior(
             share in U in both; replicates of a single set draw n_P anew. `to_single_set` turns π into the share of
             positives in the whole set.
         bootstrap: how many replicates the interval comes from.
+        repeats: with ``"auto"`` on embeddings, the draws whose π̂ are averaged, by the number of rows when not given, as
+            for `kernel_cvir`; the interval makes do with the first.
         options: what else the method takes.
     """
     rows, labelled = _check(z, s)
@@ -70,11 +73,13 @@ def estimate_prior(
     check_share(OWNER, "confidence", confidence)
     check_count(OWNER, "folds", folds, low=2)
     check_count(OWNER, "bootstrap", bootstrap, low=2)
+    if repeats is not None:
+        check_count(OWNER, "repeats", repeats)
     takes = inspect.signature(entry.function).parameters
     given = {"seed": seed, "confidence": confidence, "folds": folds}
     keywords = {**{name: value for name, value in given.items() if name in takes}, **_check_options(entry, options)}
 
-    sample, refined_prior = _sample_for(entry, rows, labelled, folds=folds, seed=seed, refined=refined)
+    sample, refined_prior = _sample_for(entry, rows, labelled, folds=folds, seed=seed, refined=refined, repeats=repeats)
     positive, unlabelled = sample[labelled], sample[~labelled]
     found: PriorEstimate = entry.function(positive, unlabelled, **keywords)
     if refined:
@@ -119,7 +124,7 @@ def _check_options(entry: Entry, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sample_for(
-    entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int, refined: bool
+    entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int, refined: bool, repeats: int | None
 ) -> tuple[Array, float]:
     """What the estimator takes of every row, a point (n, k), a score (n,) or a probability (n,); and π if refined."""
     if "vector" in entry.inputs:
@@ -138,7 +143,7 @@ def _sample_for(
 
     found = draw(seed)
     scores = found.score if "score" in entry.inputs else torch.sigmoid(found.score)
-    return np.asarray(scores.double().numpy()), averaged(draw, positive, seed, None if refined else 1).prior
+    return np.asarray(scores.double().numpy()), averaged(draw, positive, seed, repeats if refined else 1).prior
 
 
 def _bootstrap(
