@@ -734,6 +734,11 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
     named = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "encoder": {"digits": "small_cnn"}}}
     (same,) = Grid("small", {**content, "top": {"taught": named}, "block": [block]}).cells()
     assert key_of(same) == key_of(cell), "an encoder may be named by task"
+    matched = {**TAUGHT, "head_options": {**TAUGHT["head_options"], "match": True, "mixup": 1.0}}
+    (asked,) = Grid("small", {**content, "top": {"taught": matched}, "block": [block]}).cells()
+    (closer,) = Bench(tmp_path, "cpu", "here").run([asked])
+    assert closer.line is not None, closer.failed
+    assert closer.line["metrics"]["accuracy"] != told.line["metrics"]["accuracy"], "asked about views"
     oracle = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "nnpu"}}
     (spoilt,) = Grid("small", {**content, "top": {"taught": oracle}, "block": [block]}).cells()
     assert spoilt["prior"] == "oracle", "what the teacher was told, the pupil was told"
@@ -747,9 +752,14 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
         ({"teacher": {**TAUGHT["teacher"], "recipe": "slow"}}, "unknown recipe of small 'slow'"),
         ({"teacher": {**TAUGHT["teacher"], "encoder": {"cifar1": "cnn7"}}}, "a name, or a table with one for 'digits'"),
         ({"labeller": "auto"}, "teacher must be a table, with the labeller 'teacher' only"),
+        (
+            {"labeller": "auto", "teacher": None, "head_options": {"match": True}},
+            "match must be given with the labeller 'teacher' only; got True",
+        ),
     ],
 )
 def test_bad_teachers(change: dict[str, Any], message: str) -> None:
     block = {"objectives": ["pucl"], "encoder": "mlp", "recipes": ["quick"], "tops": ["taught"]}
+    taught = {key: value for key, value in {**TAUGHT, **change}.items() if value is not None}
     with pytest.raises(InputError, match=re.escape(message)):
-        Grid("small", {**SMALL, "top": {"taught": {**TAUGHT, **change}}, "block": [block]}).cells()
+        Grid("small", {**SMALL, "top": {"taught": taught}, "block": [block]}).cells()

@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.bench.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TRUTH, canonical, registered
 from pucl.bench.options import from_json
 from pucl.bench.problem import Exam, Fitted, Problem
 from pucl.bench.recipes import VIEW, VIEW_OPTIONS, view_of
+from pucl.bench.tops import MATCH
 from pucl.embeddings import embed
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.raw import raw_encoder
+from pucl.errors import bad_argument
 from pucl.heads import fit_head
 from pucl.heads.finetune import fine_tune
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
@@ -23,7 +26,7 @@ from pucl.registry import get
 BATCH = 1024  # rows scored at a time
 
 
-Teach = Callable[[Mapping[str, Any]], PseudoLabels]
+Teach = Callable[[Mapping[str, Any]], "Score"]
 
 
 class Frozen:
@@ -39,12 +42,15 @@ class Frozen:
         self.z = embed(encoder, problem.x).to(device)
         self.collapsed = bool((self.z == self.z[0]).all())
         self._labels: dict[str, PseudoLabels] = {}
+        self._teachers: dict[str, Score] = {}
 
     def pseudo(self, config: Mapping[str, Any], told: float | None) -> PseudoLabels:
         """What the cell's labeller says of the rows, asked once."""
+        if config["labeller"] == TEACHER:
+            logits = self.teacher(config)(self.problem.x)
+            labelled = torch.as_tensor(self.problem.s, device=logits.device)
+            return PseudoLabels.from_probability(torch.sigmoid(logits), labelled)
         key = canonical([config["labeller"], config["labeller_options"], told])
-        if config["labeller"] == TEACHER and self.teach is not None:
-            return self.teach(config)
         if key not in self._labels:
             how = from_json(config["labeller_options"])
             seed = self.problem.seed
@@ -52,6 +58,15 @@ class Frozen:
                 self.z, self.problem.s, method=config["labeller"], prior=told, seed=seed, **how
             )
         return self._labels[key]
+
+    def teacher(self, config: Mapping[str, Any]) -> "Score":
+        """The scorer of the pipeline that a cell learns from, fitted once."""
+        key = canonical(config[TEACHER])
+        if key not in self._teachers:
+            if self.teach is None:
+                raise bad_argument("pucl bench", "teach", "given where a cell has a teacher", None)
+            self._teachers[key] = self.teach(config)
+        return self._teachers[key]
 
 
 def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
@@ -70,9 +85,9 @@ def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
     if config["labeller"] is None:
         labelled = torch.as_tensor(frozen.problem.s, device=frozen.z.device)
         nothing = PseudoLabels.from_probability(labelled.float(), labelled)  # of which the head takes no label
-        return Fitted(_score(config, frozen, frozen.problem, frozen.z, nothing, told).forward, told=told)
+        return Fitted(_score(config, frozen, frozen.problem, frozen.z, nothing, told), told=told)
     pseudo = frozen.pseudo(config, told)
-    return Fitted(_score(config, frozen, frozen.problem, frozen.z, pseudo, told).forward, pseudo, told)
+    return Fitted(_score(config, frozen, frozen.problem, frozen.z, pseudo, told), pseudo, told)
 
 
 def fit_method(config: Mapping[str, Any], problem: Problem, exam: Exam, device: str) -> Fitted:
@@ -95,37 +110,54 @@ def fit_method(config: Mapping[str, Any], problem: Problem, exam: Exam, device: 
     return Fitted(score, told=told)
 
 
-class _Score(nn.Module):
-    """Raw rows → logits (n,), in batches."""
+class Opinion(nn.Module):
+    """Logits (n,) of a batch of float rows on the device."""
+
+    def __init__(self, encoder: nn.Module, head: Any, *, normalise: bool) -> None:
+        super().__init__()
+        self.encoder, self.head, self.normalise = encoder, head, normalise
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (n,)."""
+        z = self.encoder(x)
+        logits: Tensor = self.head(F.normalize(z.float(), dim=1) if self.normalise else z)
+        return logits
+
+
+class Score:
+    """Raw rows → logits (n,), in batches; `opinion` for batches that are on the device already."""
 
     def __init__(self, encoder: nn.Module, head: Any, device: str, *, normalise: bool) -> None:
-        super().__init__()
-        self.encoder, self.head, self.device, self.normalise = encoder, head, device, normalise
+        self.opinion, self.device = Opinion(encoder, head, normalise=normalise).eval(), device
 
     @torch.no_grad()
-    def forward(self, x: Any) -> Tensor:
-        logits: Tensor = self.head(embed(self.encoder, x, batch_size=BATCH, normalise=self.normalise).to(self.device))
+    def __call__(self, x: Any) -> Tensor:
+        """Logits (n,) of raw rows."""
+        of = self.opinion
+        logits: Tensor = of.head(embed(of.encoder, x, batch_size=BATCH, normalise=of.normalise).to(self.device))
         return logits
 
 
 def _score(
     config: Mapping[str, Any], frozen: Frozen, problem: Problem, z: Tensor, pseudo: PseudoLabels, told: float | None
-) -> _Score:
+) -> Score:
     """The head of a cell on rows, embeddings and pseudo-labels that belong together."""
     options = dict(config["head_options"])
     if config["head"] == FINE_TUNE:
         if VIEW in options:
             options[VIEW] = view_of(options)
             del options[VIEW_OPTIONS]
+        teacher = frozen.teacher(config).opinion if options.pop(MATCH, False) else None
         model = fine_tune(
-            problem.x, problem.s, pseudo, frozen.encoder, **from_json(options), seed=problem.seed, device=frozen.device
-        )
-        return _Score(model.encoder, model.score, frozen.device, normalise=False)
+            problem.x, problem.s, pseudo, frozen.encoder, **from_json(options), teacher=teacher, seed=problem.seed,
+            device=frozen.device,
+        )  # fmt: skip
+        return Score(model.encoder, model.score, frozen.device, normalise=False)
     takes = inspect.signature(get("heads", config["head"]).function).parameters
     given = {"seed": problem.seed, "prior": told}
     more = {name: value for name, value in given.items() if name in takes and value is not None}
     head = fit_head(z, problem.s, pseudo, method=config["head"], **from_json(options), **more)
-    return _Score(frozen.encoder, head, frozen.device, normalise=True)
+    return Score(frozen.encoder, head, frozen.device, normalise=True)
 
 
 def _fit_reference(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
@@ -135,7 +167,7 @@ def _fit_reference(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fit
     labels = torch.as_tensor(truth, device=z.device)
     share = float(truth[~problem.s].mean())
     pseudo = PseudoLabels(labels, labels.float(), torch.ones_like(labels, dtype=torch.float32), share)
-    return Fitted(_score(config, frozen, problem, z, pseudo, None).forward)
+    return Fitted(_score(config, frozen, problem, z, pseudo, None))
 
 
 def _raw(problem: Problem) -> Tensor:

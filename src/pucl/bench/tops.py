@@ -13,7 +13,8 @@
 
 A grid adds its own under ``[top.NAME]``, with the keys `labeller`, `head`, `prior`, `labeller_options`, `head_options`.
 With ``labeller = "teacher"`` the labels are the probabilities of another pipeline on the same rows, which `teacher`
-describes: a table with `encoder`, `recipe`, `top` and, where it is not the cell's own, `objective`.
+describes: a table with `encoder`, `recipe`, `top` and, where it is not the cell's own, `objective`. With
+``head_options = { match = true }`` fine-tuning asks it about every view of a row, not once about the row.
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,8 @@ BUILT_IN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "finetune_ceiling": {"labeller": TRUTH, "head": FINE_TUNE, "head_options": {"renew": False}},
     }
 )
-NOT_FOR_GRIDS = ("prior", "seed", "device")  # they come from the cell
+NOT_FOR_GRIDS = ("prior", "seed", "device", "teacher")  # they come from the cell
+MATCH = "match"  # an option of fine-tuning, in grids only
 
 
 def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
@@ -63,12 +65,15 @@ def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
         raise bad_argument(owner, "labeller", f"given with the head {given['head']!r}", None)
     if (labeller == TEACHER) != (TEACHER in given):
         raise bad_argument(owner, TEACHER, "a table, with the labeller 'teacher' only", given.get(TEACHER))
+    options = _head_options(given["head"], given.get("head_options", {}))
+    if MATCH in options and labeller != TEACHER:
+        raise bad_argument(owner, MATCH, "given with the labeller 'teacher' only", options[MATCH])
     return {
         "top": name,
         "labeller": labeller,
         "labeller_options": _labeller_options(labeller, given.get("labeller_options", {})),
         "head": given["head"],
-        "head_options": _head_options(given["head"], given.get("head_options", {})),
+        "head_options": options,
         "top_prior": check_prior(owner, given.get("prior")),
     }
 
@@ -106,7 +111,7 @@ def _head_options(head: str, given: Any) -> dict[str, Any]:
         if head not in entries("heads"):
             raise unknown_name("head", head, (*entries("heads"), FINE_TUNE, KNN))
         return resolved(owner, keywords(get("heads", head).function), given, without=NOT_FOR_GRIDS)
-    defaults = {**keywords(fine_tune), "view_options": None}
+    defaults = {**keywords(fine_tune), "view_options": None, MATCH: False}
     options = resolved(owner, defaults, given, without=NOT_FOR_GRIDS)
     if "view" in options:
         shown = keywords(get("views", options["view"]).function)

@@ -10,16 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pucl.bench.cells import Config, encoder_of, is_baseline, is_reference, key_of, teacher_of
 from pucl.bench.encoding import Kept, Trained
 from pucl.bench.fingerprint import baseline_code, pipeline_code
 from pucl.bench.problem import Exam, Fitted, Problem, SkipError, pose
 from pucl.bench.provenance import provenance
-from pucl.bench.stages import Frozen, fit_method, fit_top
+from pucl.bench.stages import Frozen, Score, fit_method, fit_top
 from pucl.errors import InputError, MissingDataError, RunError, bad_argument
-from pucl.pseudo_labels import PseudoLabels
 from pucl.training.ranks import pick_device
 
 
@@ -69,16 +66,15 @@ class Bench:
             except Exception as error:
                 yield _outcome_of(error, cell)
 
-    def _taught(self, cell: Mapping[str, Any], problem: Problem, exam: Exam) -> PseudoLabels:
-        """What the teacher of a cell says of the problem's rows."""
+    def _taught(self, cell: Mapping[str, Any], problem: Problem, exam: Exam) -> Score:
+        """The pipeline a cell learns from, fitted to the problem's rows."""
         about = teacher_of(cell)
         trained = self.kept.encoder(encoder_of(about), problem, exam)
         frozen = Frozen(trained.encoder, problem, self.device, lambda other: self._taught(other, problem, exam))
         fitted = fit_top(about, frozen, exam)
-        if fitted.score is None:
+        if not isinstance(fitted.score, Score):
             raise bad_argument(f"top {cell['top']!r}", "teacher", "one that gives scores", about["top"])
-        logits = fitted.score(problem.x).detach()
-        return PseudoLabels.from_probability(torch.sigmoid(logits), torch.as_tensor(problem.s, device=logits.device))
+        return fitted.score
 
     def _baseline(self, unit: list[Config], problem: Problem, exam: Exam) -> Iterator[Outcome]:
         for cell in unit:

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
@@ -14,8 +15,8 @@ from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
 from pucl.heads import LinearHead
 from pucl.heads.linear import linear
+from pucl.heads.targets import confident_rows, given, renewed, revised
 from pucl.labels import check_labels
-from pucl.priors.rounds import cut
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.batches import epoch_order, steps_per_epoch
 from pucl.training.capture import Captured, is_recordable, own_stream
@@ -110,6 +111,9 @@ class _Plan:
     confident: float
     weighted: bool
     soft: bool
+    revise: float
+    mixup: float
+    teacher: nn.Module | None
     device: torch.device
 
 
@@ -130,6 +134,9 @@ def fine_tune(
     confident: float = 1.0,
     weighted: bool = True,
     soft: bool = False,
+    revise: float = 0.0,
+    mixup: float = 0.0,
+    teacher: nn.Module | None = None,
     seed: int = 0,
     device: str | torch.device | None = None,
 ) -> FineTuned:
@@ -147,6 +154,9 @@ def fine_tune(
 
         min_θ  Σ_i r_i · CE(σ(f_θ(t(x_i))), ỹ_i)
 
+    unless they are revised: before every epoch the probability of a row becomes (1 − a) p_i + a σ(f_i), its label says
+    whether that is above the cut of a share π̂ of U, and its reliability how far from it.
+
     Args:
         x: raw rows, as for `pucl.pretrain`.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
@@ -163,10 +173,15 @@ def fine_tune(
         labelled_share: with ``renew=True``, the share of labelled rows in every batch; when not given, that of the
             data, but at least 0.05. A large one lets a large network learn the labelled rows by heart.
         confident: with ``renew=False``, the share of the unlabelled rows that is used, within (0, 1]: the most reliable
-            of either class.
+            of either class. Where labels are revised it grows, up to all rows after half of the epochs.
         weighted: with ``renew=False``, whether reliability counts; all used rows alike otherwise.
         soft: with ``renew=False``, take the probabilities for targets instead of the labels, and all used rows alike:
             to learn from another model.
+        revise: a, with ``renew=False``, within [0, 1): how much the network's opinion counts at each revision; 0 for
+            labels that stay.
+        mixup: α, where rows of a batch are mixed two by two, with weights from Beta(α, α); 0 for rows as they are.
+        teacher: a module from float rows on the device to logits (n,), in place of all targets: what it says of the
+            very view, mixed or not, that the network is shown.
         seed: of the batches and the views.
         device: where to train, in bfloat16 on a GPU and in float32 on a CPU; a GPU if there is one.
 
@@ -189,7 +204,15 @@ def fine_tune(
     check_count(OWNER, "seed", seed, low=0)
     if not is_number(confident) or not 0 < confident <= 1:
         raise bad_argument(OWNER, "confident", "a number in (0, 1]", confident)
-    if renew:
+    if not is_number(revise) or not 0 <= revise < 1:
+        raise bad_argument(OWNER, "revise", "a number in [0, 1)", revise)
+    if revise and renew:
+        raise bad_argument(OWNER, "revise", "0 with renew=True, which looks at the rows anew anyway", revise)
+    if not is_number(mixup) or not 0 <= mixup < float("inf"):
+        raise bad_argument(OWNER, "mixup", "a finite number ≥ 0", mixup)
+    if teacher is not None and (renew or revise):
+        raise bad_argument(OWNER, "teacher", "without renew and revise: what it says are the targets", teacher)
+    if renew or revise:
         check_share(OWNER, "pseudo.prior", pseudo.prior)
         n_unlabelled = int((~labelled).sum())
         if n_unlabelled < 2:
@@ -213,6 +236,9 @@ def fine_tune(
         confident=confident,
         weighted=weighted,
         soft=soft,
+        revise=revise,
+        mixup=mixup,
+        teacher=teacher,
         device=place,
     )
     rows, labelled = rows.to(place), labelled.to(place)
@@ -226,29 +252,45 @@ def fine_tune(
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed_of(seed, "fine-tuning", 0))
         model = _start(rows, labelled, pseudo, encoder, place)
-        _train(model, rows, labelled, pseudo, plan)
+        _train(model, _Lessons(rows, labelled, pseudo, plan), plan)
     return model.folded().eval().requires_grad_(False)
 
 
-def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:
-    """The labelled rows and the `share` of the unlabelled rows of either pseudo-class that is most reliable, in order.
+class _Lessons:
+    """The rows of a training and what they are taken for, epoch by epoch."""
 
-    Taken class by class, so that the share of positives among the rows stays that of the pseudo-labels.
-    """
-    chosen = [labelled.nonzero().flatten()]
-    for value in (True, False):
-        members = (~labelled & (pseudo.labels == value)).nonzero().flatten()
-        surest = pseudo.reliability[members].argsort(descending=True, stable=True)
-        chosen.append(members[surest[: round(share * len(members)) or min(1, len(members))]])
-    return torch.cat(chosen).sort().values
+    def __init__(self, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
+        self.plan = plan
+        self.grows = plan.revise > 0 and plan.confident < 1
+        if not plan.renew and not plan.revise:
+            used = confident_rows(labelled, pseudo, plan.confident)
+            rows, labelled = rows[used], labelled[used]
+            labels, probability, reliability = pseudo.labels[used], pseudo.probability[used], pseudo.reliability[used]
+            pseudo = PseudoLabels(labels, probability, reliability, pseudo.prior)
+        self.rows, self.labelled, self.pseudo = rows, labelled, pseudo
+
+    @torch.no_grad()
+    def targets(self, model: Normed, epoch: int) -> tuple[Tensor, Tensor]:
+        """Targets and weights (n,) of an epoch, from the network as it is."""
+        plan = self.plan
+        score = None
+        if epoch and (plan.renew or plan.revise):
+            score = model.eval().score(embed(model.encoder, self.rows, normalise=False).to(self.rows.device))
+        if plan.renew:
+            return renewed(score, self.labelled, self.pseudo, trust=plan.trust, labelled_share=plan.labelled_share)
+        if score is not None:
+            self.pseudo = revised(self.pseudo, score, self.labelled, plan.revise)
+        goal, weight = given(self.pseudo, soft=plan.soft, weighted=plan.weighted)
+        if self.grows:
+            share = min(1.0, plan.confident + (1 - plan.confident) * 2 * epoch / plan.config.epochs)
+            kept = torch.zeros_like(weight)
+            kept[confident_rows(self.labelled, self.pseudo, share)] = 1
+            weight = weight * kept
+        return goal, weight
 
 
-def _train(model: Normed, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
-    if not plan.renew:
-        used = confident_rows(labelled, pseudo, plan.confident)
-        rows, labelled = rows[used], labelled[used]
-        labels, probability, reliability = pseudo.labels[used], pseudo.probability[used], pseudo.reliability[used]
-        pseudo = PseudoLabels(labels, probability, reliability, pseudo.prior)
+def _train(model: Normed, lessons: _Lessons, plan: _Plan) -> None:
+    rows = lessons.rows
     config = replace(plan.config, batch_size=min(plan.config.batch_size, len(rows)))
     gpu = plan.device.type == "cuda"
     rates = (config.learning_rate * plan.encoder_scale, config.learning_rate)
@@ -262,30 +304,49 @@ def _train(model: Normed, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, 
     generator = Generator(device=plan.device)
     per_epoch = steps_per_epoch(len(rows), config)
     goal, weight = (torch.zeros(len(rows), device=plan.device) for _ in range(2))
+    kept = torch.ones((), device=plan.device)  # what a row keeps of itself where rows are mixed
 
     def take(members: Tensor) -> None:
         seen = plan.view(to_float(rows.index_select(0, members)), generator)
+        target, count = goal[members], weight[members]
+        if plan.mixup:
+            seen, target, count = mixed(seen, target, count, kept)
         with torch.autocast("cuda", torch.bfloat16) if gpu else nullcontext():
             z = model.encoder(seen)
-        share = weight[members] / weight[members].sum().clamp(min=1e-12)
-        loss = F.binary_cross_entropy_with_logits(model.score(z), goal[members], share, reduction="sum")
+            if plan.teacher is not None:
+                with torch.no_grad():
+                    target = torch.sigmoid(plan.teacher(seen).float())
+        share = count / count.sum().clamp(min=1e-12)
+        loss = F.binary_cross_entropy_with_logits(model.score(z), target, share, reduction="sum")
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
-    recorded = gpu and known_as(plan.view) is not None and is_recordable(model.encoder)
+    parts = [model.encoder] if plan.teacher is None else [model.encoder, plan.teacher]
+    recorded = gpu and known_as(plan.view) is not None and all(is_recordable(part) for part in parts)
     step = Captured(take, generators=[generator], optimisers=[optimiser]) if recorded else take
     with own_stream(plan.device):
         for epoch in range(config.epochs):
-            targets = _renewed(model, rows, labelled, pseudo, plan, epoch) if plan.renew else _given(pseudo, plan)
-            for place, values in zip((goal, weight), targets, strict=True):
+            for place, values in zip((goal, weight), lessons.targets(model, epoch), strict=True):
                 place.copy_(values)
             model.train()
-            for at, members in enumerate(epoch_order(labelled, config, epoch).to(plan.device), epoch * per_epoch):
+            order = epoch_order(lessons.labelled, config, epoch).to(plan.device)
+            for at, members in enumerate(order, epoch * per_epoch):
                 generator.manual_seed(seed_of(config.seed, "views", at))
                 for group in optimiser.param_groups:
                     _set_rate(group, at, config.epochs * per_epoch)
+                if plan.mixup:
+                    draws = np.random.default_rng(seed_of(config.seed, "mixing", at))
+                    kept.fill_(draws.beta(plan.mixup, plan.mixup))
                 step(members)
+
+
+def mixed(x: Tensor, goal: Tensor, weight: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Every row of a batch with the one before it, targets by their weights; `kept` is what a row keeps of itself."""
+    own, other = kept * weight, (1 - kept) * weight.roll(1)
+    together = own + other
+    target = (own * goal + other * goal.roll(1)) / together.clamp(min=1e-12)
+    return kept * x + (1 - kept) * x.roll(1, 0), target, together
 
 
 def _set_rate(group: dict[str, Any], step: int, total: int) -> None:
@@ -295,31 +356,6 @@ def _set_rate(group: dict[str, Any], step: int, total: int) -> None:
         group["lr"].fill_(rate)
     else:
         group["lr"] = rate
-
-
-def _given(pseudo: PseudoLabels, plan: _Plan) -> tuple[Tensor, Tensor]:
-    """Targets and weights (n,) that stay: the pseudo-labels and their reliability, or probabilities."""
-    if plan.soft:
-        return pseudo.probability.to(torch.float32), torch.ones_like(pseudo.probability, dtype=torch.float32)
-    goal = pseudo.labels.to(torch.float32)
-    return goal, pseudo.reliability.to(torch.float32) if plan.weighted else torch.ones_like(goal)
-
-
-@torch.no_grad()
-def _renewed(
-    model: Normed, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan, epoch: int
-) -> tuple[Tensor, Tensor]:
-    """Targets and weights (n,) of an epoch, from the network as it is."""
-    unlabelled = ~labelled
-    likely = pseudo.labels
-    if epoch:
-        score = model.eval().score(embed(model.encoder, rows, normalise=False).to(rows.device))
-        likely = score > cut(score[unlabelled], pseudo.prior)
-    weight = torch.where(likely, plan.trust, 1.0)
-    share, drawn = float(labelled.float().mean()), plan.labelled_share
-    # What P weighs against U, by how much rarer than U it is in the batches.
-    weight[labelled] = ((1 - plan.trust) * pseudo.prior + plan.trust * share) * (1 - drawn) / drawn
-    return (labelled | likely).to(torch.float32), weight
 
 
 def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> Normed:

@@ -1,0 +1,56 @@
+"""What fine-tuning takes every row for, epoch by epoch: targets within [0, 1] and weights, (n,) each."""
+
+import torch
+from torch import Tensor
+
+from pucl.priors.rounds import cut
+from pucl.pseudo_labels import PseudoLabels
+
+
+def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:
+    """The labelled rows and the `share` of the unlabelled rows of either pseudo-class that is most reliable, in order.
+
+    Taken class by class, so that the share of positives among the rows stays that of the pseudo-labels.
+    """
+    chosen = [labelled.nonzero().flatten()]
+    for value in (True, False):
+        members = (~labelled & (pseudo.labels == value)).nonzero().flatten()
+        surest = pseudo.reliability[members].argsort(descending=True, stable=True)
+        chosen.append(members[surest[: round(share * len(members)) or min(1, len(members))]])
+    return torch.cat(chosen).sort().values
+
+
+def given(pseudo: PseudoLabels, *, soft: bool, weighted: bool) -> tuple[Tensor, Tensor]:
+    """Targets that stay: the pseudo-labels and their reliability, or probabilities."""
+    if soft:
+        return pseudo.probability.to(torch.float32), torch.ones_like(pseudo.probability, dtype=torch.float32)
+    goal = pseudo.labels.to(torch.float32)
+    return goal, pseudo.reliability.to(torch.float32) if weighted else torch.ones_like(goal)
+
+
+def renewed(
+    score: Tensor | None, labelled: Tensor, pseudo: PseudoLabels, *, trust: float, labelled_share: float
+) -> tuple[Tensor, Tensor]:
+    """Targets of an epoch by the logits of the rows, likely positives counting `trust`; by the pseudo-labels at first.
+
+    `labelled_share` is that of the labelled rows in the batches.
+    """
+    likely = pseudo.labels if score is None else score > cut(score[~labelled], pseudo.prior)
+    weight = torch.where(likely, trust, 1.0)
+    share = float(labelled.float().mean())
+    # What P weighs against U, by how much rarer than U it is in the batches.
+    weight[labelled] = ((1 - trust) * pseudo.prior + trust * share) * (1 - labelled_share) / labelled_share
+    return (labelled | likely).to(torch.float32), weight
+
+
+def revised(pseudo: PseudoLabels, score: Tensor, labelled: Tensor, by: float) -> PseudoLabels:
+    """Pseudo-labels after the network was heard: p ← (1 − by) p + by · σ(f), positive above the cut of a share π̂ of U.
+
+    A row is the more reliable the farther p is from the cut: 1 at p = 0 and p = 1, 0 at the cut.
+    """
+    probability = torch.lerp(pseudo.probability.to(torch.float32), torch.sigmoid(score.to(torch.float32)), by)
+    border = cut(probability[~labelled], pseudo.prior)
+    labels = labelled | (probability > border)
+    room = torch.where(labels, 1 - border, border).clamp(min=1e-6)
+    reliability = ((probability - border).abs() / room).masked_fill(labelled, 1.0)
+    return PseudoLabels(labels, probability.masked_fill(labelled, 1.0), reliability, pseudo.prior)
