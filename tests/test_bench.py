@@ -27,12 +27,17 @@ from pucl.bench.problem import Exam, pose
 from pucl.bench.published import ENCODERS, METHODS, TABLES, published
 from pucl.bench.recipes import train_config
 from pucl.bench.runner import Plan, plan, say_other, select, sweep
+from pucl.bench.stages import Frozen, fit_top
 from pucl.bench.store import merge, newest, read_results, write_results, writing
 from pucl.bench.tables import make_table, paired_p
 from pucl.bench.work import Bench, Outcome
 from pucl.data import Dataset, load
+from pucl.encoders.raw import raw_encoder
 from pucl.errors import InputError, RunError
+from pucl.priors.estimate import estimate_prior
+from pucl.pseudo_labels import pseudo_label
 from pucl.registry import entries
+from pucl.training.pretraining import pretrain
 
 from conftest import ROOT, SRC
 
@@ -742,6 +747,42 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
     oracle = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "nnpu"}}
     (spoilt,) = Grid("small", {**content, "top": {"taught": oracle}, "block": [block]}).cells()
     assert spoilt["prior"] == "oracle", "what the teacher was told, the pupil was told"
+
+
+def test_an_encoder_is_not_told_of_withheld_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def watched(x: Any, s: Any, **how: Any) -> Any:
+        seen.append(np.asarray(s))
+        return pretrain(x, s, **how)
+
+    def labelled(z: Any, s: Any, **how: Any) -> Any:
+        seen.append(how["told"])
+        return pseudo_label(z, s, **how)
+
+    monkeypatch.setattr("pucl.bench.encoding.pretrain", watched)
+    monkeypatch.setattr("pucl.bench.stages.pseudo_label", labelled)
+    recipe = {**RECIPE, "withheld": 0.4}
+    cells = Grid("small", {**SMALL, "recipe": {"quick": recipe}}).cells()
+    (done,) = Bench(tmp_path, "cpu", "here").run(cells)
+    assert done.line is not None, done.failed
+    posed, _ = pose(cells[0])
+    assert len(seen) == 2 and (seen[0] == seen[1]).all() and seen[0].sum() == 60
+    assert not (seen[0] & ~posed.s).any()
+    (plain,) = Grid("small", SMALL).cells()
+    assert "withheld" not in plain["recipe"] and key_of(plain) != key_of(cells[0])
+    with pytest.raises(InputError, match=re.escape("withheld must be a number strictly between 0 and 1; got 1")):
+        Grid("small", {**SMALL, "recipe": {"quick": {**RECIPE, "withheld": 1}}}).cells()
+
+
+def test_heads_by_a_risk_take_withheld_rows_for_positives() -> None:
+    (cell,) = cells_of(tops=["nnpu_auto"])
+    posed, exam = pose(cell)
+    frozen = Frozen(raw_encoder(torch.as_tensor(posed.x)), posed, "cpu", withheld=0.5)
+    own, z = frozen.sample()
+    assert own.s.sum() == 50 and len(own.x) == len(posed.x) - 50 == len(z)
+    fitted = fit_top(cell, frozen, exam)
+    assert fitted.told == pytest.approx(estimate_prior(z, own.s, seed=0).value)
 
 
 @pytest.mark.parametrize(

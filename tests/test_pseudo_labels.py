@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,38 @@ def pupl_by_hand(z: Tensor, s: Tensor, start: int) -> list[bool]:
         labels = new
         positive = mean([r for r, v in zip(rows, labels, strict=True) if v])
         negative = mean([r for r, v in zip(rows, labels, strict=True) if not v])
+
+
+def test_rows_the_encoder_was_told_of_do_not_stand_for_the_positives() -> None:
+    """Half of P was learnt by heart and lies apart from all others: with it π̂ is half of what it is."""
+    g = torch.Generator().manual_seed(0)
+    y, s = torch.arange(1200) < 600, torch.arange(1200) < 200
+    z = torch.randn(1200, 4, generator=g)
+    z[:, 0] += 6 * y.float()
+    told = torch.arange(1200) < 100
+    z[told, 1] += 12
+    blind, aware = pseudo_label(z, s, seed=0), pseudo_label(z, s, told=told, seed=0)
+    assert blind.prior < 0.3 and aware.prior == pytest.approx(0.4, abs=0.03)
+    right = [float((found.labels == y).float().mean()) for found in (blind, aware)]
+    assert right[1] > max(0.96, right[0] + 0.05) and bool(aware.labels[s].all())
+    assert bool((aware.reliability[s] == 1).all()) and len(aware.probability) == 1200
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ([True] * 3, "told must be a mask of length 40, one per row of z; got torch.bool of shape (3,)"),
+        ([1] + [0] * 39, "told must be a mask of length 40, one per row of z; got torch.int64 of shape (40,)"),
+        (
+            [True] * 4 + [False] * 36,
+            "told must be some of the 4 labelled rows, not all of them; got 0 unlabelled",
+        ),
+        ([False] * 39 + [True], "told must be some of the 4 labelled rows, not all of them; got 1 unlabelled and 0"),
+    ],
+)
+def test_bad_told_rows(told: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        pseudo_label(torch.rand(40, 3), torch.arange(40) < 4, told=told)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -13,7 +13,7 @@ from torch import Tensor
 from pucl.bench.cells import canonical, key_of
 from pucl.bench.fingerprint import encoder_code
 from pucl.bench.problem import Exam, Problem
-from pucl.bench.recipes import TEMPERATURE, train_config, view_of
+from pucl.bench.recipes import TEMPERATURE, WITHHELD, train_config, view_of
 from pucl.embeddings import embed
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.saved import ABOUT, load_encoder, save_encoder
@@ -71,7 +71,7 @@ class Kept:
         began = time.perf_counter()
         found = pretrain(
             problem.x,
-            problem.s,
+            problem.told(about["recipe"].get(WITHHELD, 0)),
             objective=about["objective"],
             encoder=about["encoder"],
             view=view_of(about["recipe"]),
@@ -86,12 +86,15 @@ class Kept:
         save_encoder(place, made.encoder, name=about["encoder"], input_shape=shape, options={}, extra=extra)
         return made
 
-    def _embedded_without(self, about: Mapping[str, Any], problem: Problem, exam: Exam) -> Callable[[], Tensor]:
+    def _embedded_without(
+        self, about: Mapping[str, Any], problem: Problem, exam: Exam
+    ) -> Callable[[], tuple[Tensor, Any]]:
         """To estimate a prior on: embeddings of the same encoder trained by ssCL, which needs no prior and no label."""
 
-        def embeddings() -> Tensor:
-            plain = {**about, "objective": "sscl", "prior": None}
-            return embed(Kept(self.folder, self.device).encoder(plain, problem, exam).encoder, problem.x)
+        def embeddings() -> tuple[Tensor, Any]:
+            recipe = {name: value for name, value in about["recipe"].items() if name != WITHHELD}
+            plain = {**about, "objective": "sscl", "prior": None, "recipe": recipe}
+            return embed(Kept(self.folder, self.device).encoder(plain, problem, exam).encoder, problem.x), problem.s
 
         return embeddings
 

@@ -23,6 +23,7 @@ from pucl.errors import RunError
 from pucl.metrics import evaluate
 from pucl.priors.estimate import estimate_prior
 from pucl.pseudo_labels import PseudoLabels
+from pucl.training.seeds import seed_of
 
 
 class SkipError(Exception):
@@ -36,6 +37,14 @@ class Problem:
     x: NDArray[Any]
     s: NDArray[np.bool_]
     seed: int
+
+    def told(self, withheld: float) -> NDArray[np.bool_]:
+        """The labelled rows that an encoder is told of where a share of them is withheld from it: at least one is."""
+        told, labelled = self.s.copy(), np.flatnonzero(self.s)
+        if withheld:
+            order = np.random.default_rng(seed_of(self.seed, "withheld", 0)).permutation(labelled)
+            told[order[: max(1, round(withheld * len(order)))]] = False
+        return told
 
     def only(self, rows: NDArray[np.bool_]) -> "Problem":
         """The problem of some of its rows."""
@@ -74,12 +83,12 @@ class Exam:
         self._data, self._seen = data, seen
         self._probes: dict[str, float] = {}
 
-    def prior(self, told: str | None, z: Callable[[], Tensor], seed: int) -> float | None:
-        """π as a method is told it: nothing, the true one, or an estimate from embeddings `z` that needs no truth."""
+    def prior(self, told: str | None, seen: Callable[[], tuple[Tensor, Any]], seed: int) -> float | None:
+        """π as a method is told it: nothing, the true one, or an estimate from embeddings and s, without truth."""
         if told is None:
             return None
         if told != ORACLE:
-            return estimate_prior(z(), self._seen.s, method=told, seed=seed).value
+            return estimate_prior(*seen(), method=told, seed=seed).value
         if self._seen.prior is None:
             raise SkipError(f"nobody knows the true prior inside U of {self._data.name}")
         return self._seen.prior

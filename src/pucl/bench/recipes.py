@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from pucl.bench.options import from_json, keywords, resolved, values_of
-from pucl.errors import bad_argument, check_positive
+from pucl.errors import bad_argument, check_positive, check_share
 from pucl.registry import get
 from pucl.training.config import FREE, TrainConfig
 from pucl.views import View, make_view
 
 TASK, VIEW, VIEW_OPTIONS, TEMPERATURE = "task", "view", "view_options", "temperature"
+WITHHELD = "withheld"  # the share of the labelled rows that the encoder is not told of
 OWN = ("seed", *FREE)  # the cell's own, or without influence on what is computed
 
 
 def resolve_recipe(owner: str, given: Mapping[str, Any], task: str) -> dict[str, Any]:
     """The recipe of a grid for one task: what it says for all, then what it says under ``task.NAME``, then defaults.
 
-    Its options are those of `TrainConfig`, `temperature`, `view` (which has to be given) and `view_options`.
+    Its options are those of `TrainConfig`, `temperature`, `view` (which has to be given), `view_options`, and the share
+    `withheld` of the labelled rows that the encoder is not told of, which then stand for the positives by themselves.
     """
     special = given.get(TASK, {})
     if not isinstance(special, Mapping) or not all(isinstance(value, Mapping) for value in special.values()):
@@ -26,11 +28,13 @@ def resolve_recipe(owner: str, given: Mapping[str, Any], task: str) -> dict[str,
     merged = {**given, **special.get(task, {})}
     merged.pop(TASK, None)
     view, view_options = merged.pop(VIEW, None), merged.pop(VIEW_OPTIONS, {})
-    defaults = {**values_of(TrainConfig), TEMPERATURE: 0.5}
+    defaults = {**values_of(TrainConfig), TEMPERATURE: 0.5, WITHHELD: 0.0}
     recipe = resolved(owner, {**defaults, VIEW: None, VIEW_OPTIONS: None}, merged, without=OWN)
     if not isinstance(view, str):
         raise bad_argument(owner, VIEW, "the name of a view; see 'pucl list views'", view)
     check_positive(owner, TEMPERATURE, recipe[TEMPERATURE])
+    if WITHHELD in recipe:
+        check_share(owner, WITHHELD, recipe[WITHHELD])
     train_config(recipe, seed=0)  # its values are checked where it is made
     shown = resolved(f"view {view!r}", keywords(get("views", view).function), view_options)
     return {**recipe, VIEW: view, VIEW_OPTIONS: shown}
@@ -38,7 +42,7 @@ def resolve_recipe(owner: str, given: Mapping[str, Any], task: str) -> dict[str,
 
 def train_config(recipe: Mapping[str, Any], *, seed: int) -> TrainConfig:
     """The optimisation a recipe of a cell means."""
-    named = {name: value for name, value in recipe.items() if name not in (TEMPERATURE, VIEW, VIEW_OPTIONS)}
+    named = {name: value for name, value in recipe.items() if name not in (TEMPERATURE, VIEW, VIEW_OPTIONS, WITHHELD)}
     return TrainConfig(**from_json(named), seed=seed)
 
 

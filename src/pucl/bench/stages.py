@@ -35,10 +35,14 @@ class Frozen:
     Attributes:
         z: the embeddings, (n, k).
         collapsed: whether all rows have the same, so that no labeller can tell them apart.
+        told: the labelled rows that the encoder was told of, where some were withheld from it.
     """
 
-    def __init__(self, encoder: Encoder, problem: Problem, device: str, teach: Teach | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, problem: Problem, device: str, teach: Teach | None = None, withheld: float = 0
+    ) -> None:
         self.encoder, self.problem, self.device, self.teach = encoder, problem, device, teach
+        self.told = problem.told(withheld) if withheld else None
         self.z = embed(encoder, problem.x).to(device)
         self.collapsed = bool((self.z == self.z[0]).all())
         self._labels: dict[str, PseudoLabels] = {}
@@ -55,9 +59,15 @@ class Frozen:
             how = from_json(config["labeller_options"])
             seed = self.problem.seed
             self._labels[key] = pseudo_label(
-                self.z, self.problem.s, method=config["labeller"], prior=told, seed=seed, **how
+                self.z, self.problem.s, method=config["labeller"], prior=told, told=self.told, seed=seed, **how
             )
         return self._labels[key]
+
+    def sample(self) -> tuple[Problem, Tensor]:
+        """The rows that stand for P and U, and their embeddings: without labelled ones the encoder was told of."""
+        if self.told is None:
+            return self.problem, self.z
+        return self.problem.only(~self.told), self.z[torch.as_tensor(~self.told, device=self.z.device)]
 
     def teacher(self, config: Mapping[str, Any]) -> "Score":
         """The scorer of the pipeline that a cell learns from, fitted once."""
@@ -81,11 +91,12 @@ def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
         return Fitted(lambda x: torch.ones(len(x)))
     if config["labeller"] == TRUTH:
         return _fit_reference(config, frozen, exam)
-    told = exam.prior(config["top_prior"], lambda: frozen.z, frozen.problem.seed)
+    problem, z = frozen.sample()
+    told = exam.prior(config["top_prior"], lambda: (z, problem.s), problem.seed)
     if config["labeller"] is None:
-        labelled = torch.as_tensor(frozen.problem.s, device=frozen.z.device)
+        labelled = torch.as_tensor(problem.s, device=z.device)
         nothing = PseudoLabels.from_probability(labelled.float(), labelled)  # of which the head takes no label
-        return Fitted(_score(config, frozen, frozen.problem, frozen.z, nothing, told), told=told)
+        return Fitted(_score(config, frozen, problem, z, nothing, told), told=told)
     pseudo = frozen.pseudo(config, told)
     return Fitted(_score(config, frozen, frozen.problem, frozen.z, pseudo, told), pseudo, told)
 
@@ -94,7 +105,7 @@ def fit_method(config: Mapping[str, Any], problem: Problem, exam: Exam, device: 
     """The baseline of a cell, fitted; an estimated prior comes from the raw rows. "supervised" is told the truth."""
     from pucl.baselines import fit_baseline
 
-    told, labels = exam.prior(config["prior"], lambda: _raw(problem), problem.seed), problem.s
+    told, labels = exam.prior(config["prior"], lambda: (_raw(problem), problem.s), problem.seed), problem.s
     if config["method"] == SUPERVISED:
         known, labels = exam.training_truth()
         problem = problem.only(known)

@@ -15,6 +15,7 @@ from pucl.bench.encoding import Kept, Trained
 from pucl.bench.fingerprint import baseline_code, pipeline_code
 from pucl.bench.problem import Exam, Fitted, Problem, SkipError, pose
 from pucl.bench.provenance import provenance
+from pucl.bench.recipes import WITHHELD
 from pucl.bench.stages import Frozen, Score, fit_method, fit_top
 from pucl.errors import InputError, MissingDataError, RunError, bad_argument
 from pucl.training.ranks import pick_device
@@ -55,7 +56,7 @@ class Bench:
         heard: list[str] = []
         with _hearing(heard):
             trained = self.kept.encoder(encoder_of(unit[0]), problem, exam)
-            frozen = Frozen(trained.encoder, problem, self.device, lambda cell: self._taught(cell, problem, exam))
+            frozen = self._frozen(unit[0], trained, problem, exam)
         for cell in unit:
             began, said = time.perf_counter(), list(heard)
             try:
@@ -66,12 +67,15 @@ class Bench:
             except Exception as error:
                 yield _outcome_of(error, cell)
 
+    def _frozen(self, cell: Mapping[str, Any], trained: Trained, problem: Problem, exam: Exam) -> Frozen:
+        withheld = cell["recipe"].get(WITHHELD, 0)
+        return Frozen(trained.encoder, problem, self.device, lambda other: self._taught(other, problem, exam), withheld)
+
     def _taught(self, cell: Mapping[str, Any], problem: Problem, exam: Exam) -> Score:
         """The pipeline a cell learns from, fitted to the problem's rows."""
         about = teacher_of(cell)
         trained = self.kept.encoder(encoder_of(about), problem, exam)
-        frozen = Frozen(trained.encoder, problem, self.device, lambda other: self._taught(other, problem, exam))
-        fitted = fit_top(about, frozen, exam)
+        fitted = fit_top(about, self._frozen(about, trained, problem, exam), exam)
         if not isinstance(fitted.score, Score):
             raise bad_argument(f"top {cell['top']!r}", "teacher", "one that gives scores", about["top"])
         return fitted.score

@@ -40,6 +40,13 @@ class PseudoLabels:
         share = float(labels[~labelled].float().mean()) if prior is None else prior
         return cls(labels, certain, (2 * certain - 1).abs(), share)
 
+    def spread(self, among: Tensor) -> "PseudoLabels":
+        """For more rows: these are the rows `among` (m,) marks, and all others are labelled positives."""
+        labels = torch.ones_like(among)
+        probability, reliability = (values.new_ones(len(among)) for values in (self.probability, self.reliability))
+        labels[among], probability[among], reliability[among] = self.labels, self.probability, self.reliability
+        return PseudoLabels(labels, probability, reliability, self.prior)
+
     @classmethod
     def from_scores(cls, score: Tensor, labelled: Tensor, *, prior: float) -> "PseudoLabels":
         """From scores that rank positives high, cut so that a share π of the unlabelled rows is positive.
@@ -52,15 +59,27 @@ class PseudoLabels:
 
 
 def pseudo_label(
-    z: Any, s: Any, *, method: str = "auto", prior: float | None = None, seed: int = 0, **options: Any
+    z: Any,
+    s: Any,
+    *,
+    method: str = "auto",
+    prior: float | None = None,
+    told: Any | None = None,
+    seed: int = 0,
+    **options: Any,
 ) -> PseudoLabels:
     """Pseudo-label every row of an embedding.
+
+    A strong encoder that is told who is labelled can learn these rows by heart and draw them apart from the positives
+    inside U; labels and π̂ then come out too low. Tell the encoder of some labelled rows only, and name them in `told`:
+    they are positive, but the others alone stand for the positives.
 
     Args:
         z: embeddings (n, k), finite.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
         method: a registered pseudo-labeller, or ``"auto"``.
         prior: π, the share of positives among the unlabelled rows; estimated or not needed when not given.
+        told: the labelled rows that the encoder was told of, as a mask (n,), where it was not told of all of them.
         seed: of whatever is random in the method.
         options: what else the method takes.
     """
@@ -75,7 +94,22 @@ def pseudo_label(
     if prior is not None:
         check_share(OWNER, "prior", prior)
     check_count(OWNER, "seed", seed, low=0)
-    result: PseudoLabels = get("pseudo-labellers", AUTO if method == "auto" else method).function(
-        rows, labelled, prior=prior, seed=seed, **options
-    )
-    return result
+    function = get("pseudo-labellers", AUTO if method == "auto" else method).function
+    if told is None:
+        result: PseudoLabels = function(rows, labelled, prior=prior, seed=seed, **options)
+        return result
+    asked = ~_check_told(told, labelled)
+    of_asked: PseudoLabels = function(rows[asked], labelled[asked], prior=prior, seed=seed, **options)
+    return of_asked.spread(asked)
+
+
+def _check_told(told: Any, labelled: Tensor) -> Tensor:
+    rows = torch.as_tensor(told)
+    if rows.dtype != torch.bool or rows.shape != labelled.shape:
+        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
+        raise bad_argument(OWNER, "told", f"a mask of length {len(labelled)}, one per row of z", got)
+    rows = rows.to(labelled.device)
+    if bool((rows & ~labelled).any()) or not bool((labelled & ~rows).any()):
+        got = Described(f"{int((rows & ~labelled).sum())} unlabelled and {int((rows & labelled).sum())} labelled rows")
+        raise bad_argument(OWNER, "told", f"some of the {int(labelled.sum())} labelled rows, not all of them", got)
+    return rows
