@@ -19,7 +19,7 @@ from pucl.errors import InputError
 from pucl.heads import LinearHead, fit_head
 from pucl.heads.calibration import Calibrated, calibrate
 from pucl.heads.finetune import Normed, fine_tune, mixed
-from pucl.heads.targets import confident_rows, revised
+from pucl.heads.targets import confident_rows
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.registry import entries
 from pucl.training import TrainConfig, pretrain
@@ -351,35 +351,6 @@ def test_renewed_labels_mend_wrong_ones() -> None:
     assert accuracy(renewed, x, y) > 0.95 and accuracy(renewed, x, y) > accuracy(fixed, x, y)
 
 
-def test_revised_labels_follow_the_network_up_to_the_prior() -> None:
-    labelled = torch.arange(12) < 2
-    probability = torch.tensor([1.0, 1, 0.9, 0.8, 0.7, 0.6, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1])
-    pseudo = PseudoLabels.from_probability(probability, labelled, prior=0.3)
-    score = torch.tensor([-9.0, -9, -9, 9, 9, 9, -9, -9, -9, -9, -9, -9])  # not of the third row any more
-    new = revised(pseudo, score, labelled, 0.5)
-    assert new.labels.tolist() == [True] * 2 + [False] + [True] * 3 + [False] * 6
-    torch.testing.assert_close(new.probability[2:4], torch.tensor([0.45, 0.9]), atol=1e-3, rtol=0)
-    border = (0.45 + 0.8) / 2
-    torch.testing.assert_close(new.reliability[3], torch.tensor((0.9 - border) / (1 - border)), atol=1e-3, rtol=0)
-    assert new.reliability[:2].tolist() == [1, 1] and new.probability[:2].tolist() == [1, 1]
-
-
-def test_revision_mends_wrong_labels() -> None:
-    """As renewed ones do, from the surest half of the rows on."""
-    x, labelled, y = two_gaussians(3000, gap=4.0, n_labelled=200)
-    g = Generator().manual_seed(0)
-    noisy = torch.where(~labelled & (torch.rand(len(y), generator=g) < 0.2), 1 - y.float(), y.float())
-    guess = 0.25 + 0.5 * noisy + 0.2 * (noisy - 0.5) * torch.rand(len(y), generator=g)
-    pseudo = PseudoLabels.from_probability(guess, labelled, prior=float(y[~labelled].float().mean()))
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        encoder = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 32))
-    how: dict[str, Any] = {"epochs": 20, "learning_rate": 1e-2, "device": "cpu", "view": lambda x, _: x}
-    fixed = accuracy(fine_tune(x, labelled, pseudo, encoder, renew=False, **how), x, y)
-    mended = fine_tune(x, labelled, pseudo, encoder, renew=False, revise=0.3, confident=0.5, **how)
-    assert accuracy(mended, x, y) > max(fixed, 0.95)
-
-
 def test_mixed_rows_and_targets_by_their_weights() -> None:
     x, goal, weight = torch.tensor([[0.0], [4], [8]]), torch.tensor([1.0, 0, 1]), torch.tensor([1.0, 0, 3])
     seen, target, count = mixed(x, goal, weight, torch.tensor(0.75))  # each with the one before it
@@ -454,10 +425,8 @@ def test_confident_rows_are_the_most_reliable_of_either_class() -> None:
         ({"x": torch.rand(29, 4), "s": [1] + [0] * 28}, "pseudo must be of length 29, one per row of x; got 30"),
         ({"positive": 0.0}, "pseudo must be labels of both classes; got labels of one class only"),
         ({"prior": 1.0}, "pseudo.prior must be a number strictly between 0 and 1; got 1.0"),
-        ({"revise": 1.0, "renew": False}, "revise must be a number in [0, 1); got 1.0"),
-        ({"revise": 0.1}, "revise must be 0 with renew=True, which looks at the rows anew anyway; got 0.1"),
         ({"mixup": -1}, "mixup must be a finite number ≥ 0; got -1"),
-        ({"teacher": nn.Identity()}, "teacher must be without renew and revise: what it says are the targets; got"),
+        ({"teacher": nn.Identity()}, "teacher must be given with renew=False: what it says are the targets; got"),
         ({"view": "simclrr"}, "unknown views 'simclrr': did you mean 'simclr'?"),
     ],
 )
@@ -480,9 +449,7 @@ class Slowly(nn.Module):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize(
-    "way", [{"renew": True}, {"renew": False}, {"renew": False, "revise": 0.1, "confident": 0.5, "mixup": 1.0}]
-)
+@pytest.mark.parametrize("way", [{"renew": True}, {"renew": False}, {"renew": False, "confident": 0.5, "mixup": 1.0}])
 def test_fine_tuning_on_a_card_recorded_or_not(way: dict[str, Any]) -> None:
     x, s, encoder, pseudo, x_test, y_test = digits()
     how: dict[str, Any] = {"epochs": 10, "batch_size": 64, "device": "cuda", **way}

@@ -9,13 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pucl.baselines import settings_of
 from pucl.bench.cells import Config, is_baseline
 from pucl.bench.layouts import ours
-from pucl.bench.options import resolved, values_of
 from pucl.bench.published import METHODS, TABLES, Published, published
 from pucl.bench.store import newest
-from pucl.bench.tables import METRIC, latest_variant
+from pucl.bench.tables import METRIC, latest_variant, preset_of
 from pucl.bench.tables import Entry as Cell
 from pucl.errors import Described, InputError, bad_argument
 from pucl.files import replace_file
@@ -165,8 +163,8 @@ def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str
     lines = [line for line in stored if wanted.items() <= line["config"].items()]
     if not lines:
         return Cell(), NOTHING, ""
-    preset = resolved(name, values_of(settings_of(name, task)), {}, without=("encoder",))
-    chosen = latest_variant([line for line in lines if line["config"]["settings"] == preset] or lines)
+    chosen = latest_variant(lines)
+    preset = preset_of(chosen[0]["config"])
     mean = sum(line["seconds"] for line in chosen) / len(chosen)
     values = {line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen}
     return Cell(values), f"{mean:.0f}", _changed(chosen[0]["config"]["settings"], preset)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pucl.bench import published as paper
-from pucl.bench.cells import ORACLE, Config, is_baseline, is_reference, variant_of
+from pucl.bench.cells import ORACLE, Config, is_baseline, is_reference, registered, variant_of
+from pucl.bench.options import resolved, values_of
 from pucl.bench.published import TABLES, Column, Published
 from pucl.bench.store import newest
 from pucl.errors import unknown_name
@@ -118,10 +119,26 @@ def label_of(table: str | None, config: Mapping[str, Any]) -> Label:
 
 
 def latest_variant(lines: list[Config]) -> list[Config]:
-    """Of lines that a table would put together, those of one configuration: the one that was run last."""
+    """Of lines that a table would put together, those of one configuration: the one that was run last.
+
+    Of a baseline those with the settings of the package go first.
+    """
+    lines = [line for line in lines if is_baseline(line["config"]) and _has_preset(line["config"])] or lines
     last = variant_of(max(lines, key=lambda line: (line["time"], line["key"]))["config"])
     chosen = [line for line in lines if variant_of(line["config"]) == last]
     return sorted(chosen, key=lambda line: int(line["config"]["seed"]))
+
+
+def preset_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the package for the method and task of a baseline, as a cell holds them."""
+    from pucl.baselines import settings_of
+
+    name = registered(config["method"])
+    return resolved(name, values_of(settings_of(name, config["task"])), {}, without=("encoder",))
+
+
+def _has_preset(config: Mapping[str, Any]) -> bool:
+    return bool(config["settings"] == preset_of(config))
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:

@@ -15,7 +15,7 @@ from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
 from pucl.heads import LinearHead
 from pucl.heads.linear import linear
-from pucl.heads.targets import confident_rows, given, renewed, revised
+from pucl.heads.targets import confident_rows, given, renewed
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.batches import epoch_order, steps_per_epoch
@@ -111,7 +111,6 @@ class _Plan:
     confident: float
     weighted: bool
     soft: bool
-    revise: float
     mixup: float
     teacher: nn.Module | None
     device: torch.device
@@ -134,7 +133,6 @@ def fine_tune(
     confident: float = 1.0,
     weighted: bool = True,
     soft: bool = False,
-    revise: float = 0.0,
     mixup: float = 0.0,
     teacher: nn.Module | None = None,
     seed: int = 0,
@@ -154,9 +152,6 @@ def fine_tune(
 
         min_θ  Σ_i r_i · CE(σ(f_θ(t(x_i))), ỹ_i)
 
-    unless they are revised: before every epoch the probability of a row becomes (1 − a) p_i + a σ(f_i), its label says
-    whether that is above the cut of a share π̂ of U, and its reliability how far from it.
-
     Args:
         x: raw rows, as for `pucl.pretrain`.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
@@ -173,12 +168,10 @@ def fine_tune(
         labelled_share: with ``renew=True``, the share of labelled rows in every batch; when not given, that of the
             data, but at least 0.05. A large one lets a large network learn the labelled rows by heart.
         confident: with ``renew=False``, the share of the unlabelled rows that is used, within (0, 1]: the most reliable
-            of either class. Where labels are revised it grows, up to all rows after half of the epochs.
+            of either class.
         weighted: with ``renew=False``, whether reliability counts; all used rows alike otherwise.
         soft: with ``renew=False``, take the probabilities for targets instead of the labels, and all used rows alike:
             to learn from another model.
-        revise: a, with ``renew=False``, within [0, 1): how much the network's opinion counts at each revision; 0 for
-            labels that stay.
         mixup: α, where rows of a batch are mixed two by two, with weights from Beta(α, α); 0 for rows as they are.
         teacher: a module from float rows on the device to logits (n,), in place of all targets: what it says of the
             very view, mixed or not, that the network is shown.
@@ -204,15 +197,11 @@ def fine_tune(
     check_count(OWNER, "seed", seed, low=0)
     if not is_number(confident) or not 0 < confident <= 1:
         raise bad_argument(OWNER, "confident", "a number in (0, 1]", confident)
-    if not is_number(revise) or not 0 <= revise < 1:
-        raise bad_argument(OWNER, "revise", "a number in [0, 1)", revise)
-    if revise and renew:
-        raise bad_argument(OWNER, "revise", "0 with renew=True, which looks at the rows anew anyway", revise)
     if not is_number(mixup) or not 0 <= mixup < float("inf"):
         raise bad_argument(OWNER, "mixup", "a finite number ≥ 0", mixup)
-    if teacher is not None and (renew or revise):
-        raise bad_argument(OWNER, "teacher", "without renew and revise: what it says are the targets", teacher)
-    if renew or revise:
+    if teacher is not None and renew:
+        raise bad_argument(OWNER, "teacher", "given with renew=False: what it says are the targets", teacher)
+    if renew:
         check_share(OWNER, "pseudo.prior", pseudo.prior)
         n_unlabelled = int((~labelled).sum())
         if n_unlabelled < 2:
@@ -236,7 +225,6 @@ def fine_tune(
         confident=confident,
         weighted=weighted,
         soft=soft,
-        revise=revise,
         mixup=mixup,
         teacher=teacher,
         device=place,
@@ -261,8 +249,7 @@ class _Lessons:
 
     def __init__(self, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
         self.plan = plan
-        self.grows = plan.revise > 0 and plan.confident < 1
-        if not plan.renew and not plan.revise:
+        if not plan.renew:
             used = confident_rows(labelled, pseudo, plan.confident)
             rows, labelled = rows[used], labelled[used]
             labels, probability, reliability = pseudo.labels[used], pseudo.probability[used], pseudo.reliability[used]
@@ -273,20 +260,12 @@ class _Lessons:
     def targets(self, model: Normed, epoch: int) -> tuple[Tensor, Tensor]:
         """Targets and weights (n,) of an epoch, from the network as it is."""
         plan = self.plan
+        if not plan.renew:
+            return given(self.pseudo, soft=plan.soft, weighted=plan.weighted)
         score = None
-        if epoch and (plan.renew or plan.revise):
+        if epoch:
             score = model.eval().score(embed(model.encoder, self.rows, normalise=False).to(self.rows.device))
-        if plan.renew:
-            return renewed(score, self.labelled, self.pseudo, trust=plan.trust, labelled_share=plan.labelled_share)
-        if score is not None:
-            self.pseudo = revised(self.pseudo, score, self.labelled, plan.revise)
-        goal, weight = given(self.pseudo, soft=plan.soft, weighted=plan.weighted)
-        if self.grows:
-            share = min(1.0, plan.confident + (1 - plan.confident) * 2 * epoch / plan.config.epochs)
-            kept = torch.zeros_like(weight)
-            kept[confident_rows(self.labelled, self.pseudo, share)] = 1
-            weight = weight * kept
-        return goal, weight
+        return renewed(score, self.labelled, self.pseudo, trust=plan.trust, labelled_share=plan.labelled_share)
 
 
 def _train(model: Normed, lessons: _Lessons, plan: _Plan) -> None:

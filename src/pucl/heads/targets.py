@@ -41,16 +41,3 @@ def renewed(
     # What P weighs against U, by how much rarer than U it is in the batches.
     weight[labelled] = ((1 - trust) * pseudo.prior + trust * share) * (1 - labelled_share) / labelled_share
     return (labelled | likely).to(torch.float32), weight
-
-
-def revised(pseudo: PseudoLabels, score: Tensor, labelled: Tensor, by: float) -> PseudoLabels:
-    """Pseudo-labels after the network was heard: p ← (1 − by) p + by · σ(f), positive above the cut of a share π̂ of U.
-
-    A row is the more reliable the farther p is from the cut: 1 at p = 0 and p = 1, 0 at the cut.
-    """
-    probability = torch.lerp(pseudo.probability.to(torch.float32), torch.sigmoid(score.to(torch.float32)), by)
-    border = cut(probability[~labelled], pseudo.prior)
-    labels = labelled | (probability > border)
-    room = torch.where(labels, 1 - border, border).clamp(min=1e-6)
-    reliability = ((probability - border).abs() / room).masked_fill(labelled, 1.0)
-    return PseudoLabels(labels, probability.masked_fill(labelled, 1.0), reliability, pseudo.prior)
