@@ -695,7 +695,8 @@ def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
     assert "| 84.7 ± 2.4 | 83.00 (1) [1] | 7 |" in page
     assert "1. **nnPU, CIFAR-I**: Run with epochs = 7 instead of 100, gamma = 0.5 instead of 1.0.\n" in page
     assert "Run with" not in baselines_page([near, other], {})  # the preset goes before what was run later
-    for lines in ([near, other], [other, near]):
+    far_off = {**other, "metrics": {"accuracy": 50.0}}
+    for lines in ([near, far_off], [far_off, near]):
         rows = {row.label.method: row for row in make_table("pu-benchmark-1", lines).rows}
         assert rows["nnPU"].entries["cifar1", 1000].mean == near["metrics"]["accuracy"]
 

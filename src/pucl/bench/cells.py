@@ -21,6 +21,7 @@ Config = dict[str, Any]
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
+MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about every view
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
 ENCODER_KEYS = ("task", "setting", "n_labelled", "seed", "encoder", "objective", "recipe")

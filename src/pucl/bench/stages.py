@@ -9,11 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.bench.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TRUTH, canonical, registered
+from pucl.bench.cells import FINE_TUNE, KNN, MATCH, SUPERVISED, TEACHER, TRUTH, canonical, registered
 from pucl.bench.options import from_json
 from pucl.bench.problem import Exam, Fitted, Problem
 from pucl.bench.recipes import VIEW, VIEW_OPTIONS, view_of
-from pucl.bench.tops import MATCH
 from pucl.embeddings import embed
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.raw import raw_encoder

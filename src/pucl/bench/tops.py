@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pucl.bench.cells import FINE_TUNE, KNN, KNN_OPTIONS, ORACLE, TEACHER, TRUTH, Config
+from pucl.bench.cells import FINE_TUNE, KNN, KNN_OPTIONS, MATCH, ORACLE, TEACHER, TRUTH, Config
 from pucl.bench.options import keywords, resolved
 from pucl.errors import bad_argument, unknown_name
 from pucl.heads.finetune import fine_tune
@@ -43,7 +43,6 @@ BUILT_IN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     }
 )
 NOT_FOR_GRIDS = ("prior", "seed", "device", "teacher")  # they come from the cell
-MATCH = "match"  # an option of fine-tuning, in grids only
 
 
 def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
