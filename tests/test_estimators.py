@@ -18,9 +18,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pucl
 from pucl import PriorEstimator, PseudoLabeler, PUBaseline, PUClassifier, PUEncoder, pu_scorer
+from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import InputError
 from pucl.fitting.candidates import Candidate, Judged, choose
+from pucl.fitting.fit import fit
+from pucl.fitting.recipe import Recipe
 from pucl.fitting.tuning import WAYS
+from pucl.models.schema import Schema
+from pucl.training.pretraining import Pretrained
 
 Array = np.ndarray[Any, np.dtype[Any]]
 S_IS_NO_CLASS = (
@@ -244,6 +249,42 @@ def test_no_pretraining_where_it_does_not_pay() -> None:
     names = [one["name"] for one in model.model_.about["candidates"]]
     assert any(name.startswith("trained") for name in names) and model.choices_["encoder"] == "raw"
     assert (model.predict(x) == y).mean() > 0.95
+
+
+class ByHeart(torch.nn.Module):
+    """Puts the rows it was told of apart from all others, which it knows by their last number."""
+
+    def __init__(self, told: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("told", told)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        known = torch.isin(x[:, -1].round().long(), self.get_buffer("told"))
+        return torch.cat([x[:, :4], 6 * known[:, None].float()], dim=1)
+
+
+@pytest.mark.parametrize("strength", [0, 1])
+def test_labelled_rows_an_encoder_knows_by_heart_do_not_stand_for_the_positives(
+    strength: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, s, y = gaussians(1500, dim=4)
+    numbered = np.concatenate([x, np.arange(len(x))[:, None]], axis=1).astype(np.float32)
+
+    def pretend(rows: torch.Tensor, shown: torch.Tensor, **_how: Any) -> Pretrained:
+        network = ByHeart(rows[shown, -1].long() if strength else torch.empty(0, dtype=torch.long))
+        plain = Standardise(torch.zeros(5), torch.ones(5))
+        return Pretrained(Encoder(plain, network), [], [], torch.zeros(len(rows), dtype=torch.bool))
+
+    monkeypatch.setattr("pucl.fitting.fit.pretrain", pretend)
+    found = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
+    about = found.model.about
+    assert found.pseudo.prior == pytest.approx(y[s == 0].mean(), abs=0.04)
+    assert (found.pseudo.labels.numpy() == y).mean() > 0.9
+    assert any("by heart" in line for line in about["diagnostics"]) == bool(strength)
+    assert about["metrics"]["proxy_accuracy"]["value"] > 0.9, "judged by hidden rows whose labels others gave"
+    monkeypatch.setattr("pucl.fitting.fit.learnt_by_heart", lambda *_rows, **_how: (0.5, False))
+    blind = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
+    assert (blind.pseudo.prior < found.pseudo.prior - 0.1) == bool(strength)
 
 
 def test_a_later_candidate_must_be_better_by_more_than_noise() -> None:

@@ -33,6 +33,7 @@ class Candidate:
         honest: the folds whose labels the embedding never saw.
         options: of the labeller.
         head_options: of the head.
+        told: labelled rows that the encoder learnt by heart, (n,) bool; they do not stand for the positives.
     """
 
     encoder: str
@@ -42,16 +43,21 @@ class Candidate:
     honest: tuple[int, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     head_options: Mapping[str, Any] = field(default_factory=dict)
+    told: Tensor | None = None
 
     @property
     def name(self) -> str:
         """For people."""
         return f"{self.encoder} + {self.labeller} + {self.head}"
 
-    def label(self, z: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True) -> PseudoLabels:
-        """Pseudo-labels of some rows; comparisons make do with one draw of a labeller that would average several."""
+    def label(
+        self, used: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True
+    ) -> PseudoLabels:
+        """Pseudo-labels of the rows `used`; comparisons make do with one draw of a labeller that averages several."""
         options = {**self.options, **({"repeats": 1} if quick and self.labeller in AVERAGED else {})}
-        return pseudo_label(z, labelled, method=self.labeller, prior=prior, seed=seed, **options)
+        told = None if self.told is None else self.told[used]
+        z, s = self.z[used], labelled[used]
+        return pseudo_label(z, s, method=self.labeller, prior=prior, told=told, seed=seed, **options)
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,10 @@ def judge(
     known: dict[tuple[str, str, int], PseudoLabels] = {}
     for found, one in zip(logits, candidates, strict=True):
         for k in one.honest:
-            z, s, here = one.z[fold != k], labelled[fold != k], (one.encoder, one.labeller, k)
+            used, here = fold != k, (one.encoder, one.labeller, k)
             if here not in known:
-                known[here] = one.label(z, s, prior=prior, seed=seed)
-            head = head_of(one, z, s, known[here], seed)
+                known[here] = one.label(used, labelled, prior=prior, seed=seed)
+            head = head_of(one, one.z[used], labelled[used], known[here], seed)
             with torch.no_grad():
                 found[(fold == k).numpy()] = head(one.z[fold == k]).double().numpy()
     return [Judged(one, found) for one, found in zip(candidates, logits, strict=True)]

@@ -27,6 +27,7 @@ from pucl.priors.estimate import estimate_prior
 from pucl.pseudo_labels import AUTO as LABELLER
 from pucl.pseudo_labels import PseudoLabels
 from pucl.selection import PUScores, diagnose, pu_scores
+from pucl.selection.diagnostics import learnt_by_heart
 from pucl.selection.scores import Estimate
 from pucl.training.checkpoints import fingerprint
 from pucl.training.pretraining import Pretrained, pretrain
@@ -65,12 +66,23 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Encoded:
-    """An encoder and what it makes of the rows."""
+    """An encoder and what it makes of the rows.
+
+    Attributes:
+        name: of the encoder; None for one of somebody's own.
+        encoder: raw rows → embeddings.
+        z: of the rows, (n, k).
+        trained: what is known of its training, where it was trained.
+        told: the labelled rows it was told of, (n,) bool, where it has learnt them by heart.
+        apart: by what AUC these are told from labelled rows it was not told of.
+    """
 
     name: str | None
     encoder: Encoder
     z: Tensor
     trained: Pretrained | None = None
+    told: Tensor | None = None
+    apart: float | None = None
 
 
 def fit(
@@ -84,8 +96,9 @@ def fit(
 ) -> Fitted:
     """Fit a model to rows as the encoder takes them.
 
-    A fifth of P is hidden from the encoder's training and, with a fifth of U, from the heads that are compared. What
-    ranks the hidden positives highest is fitted again, to all rows with all labels.
+    Two fifths of P are hidden from the encoder's training and, one by one and with a fifth of U each, from the heads
+    that are compared. What ranks the hidden positives highest is fitted again, to all rows with all labels. Where the
+    encoder has learnt the labelled rows it was told of by heart, the others alone stand for the positives.
     """
     began = time.perf_counter()
     labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER))
@@ -164,18 +177,25 @@ def _trained(
     rows: Tensor, labelled: Tensor, fold: Tensor, plan: Pretraining, recipe: Recipe, prior: float | None,
     device: torch.device, tell: Tell,
 ) -> Encoded:  # fmt: skip
-    """The encoder trained with the labels of fold 0 hidden."""
+    """The encoder trained with the labels of the first folds hidden."""
 
     def on_epoch(epoch: Epoch) -> None:
         tell(f"pretraining, loss {epoch.loss:.3f}", 0.75 * epoch.number / epoch.of)
 
-    shown = labelled & (fold != 0)
+    shown = labelled & (fold >= _hidden(fold))
     trained = pretrain(
         rows, shown, objective=plan.objective, encoder=plan.encoder, view=plan.view, temperature=recipe.temperature,
         prior=prior, config=plan.config, device=device, on_epoch=on_epoch,
     )  # fmt: skip
     name = plan.encoder if isinstance(plan.encoder, str) else None
-    return Encoded(name, trained.encoder.eval(), embed(trained.encoder, rows), trained)
+    z = embed(trained.encoder, rows)
+    apart, learnt = learnt_by_heart(z, shown, labelled & ~shown, seed=recipe.seed)
+    return Encoded(name, trained.encoder.eval(), z, trained, shown if learnt else None, apart)
+
+
+def _hidden(fold: Tensor) -> int:
+    """How many folds are hidden from the encoder: two, so that one can be judged by labels that the other gives."""
+    return 2 if int(fold.max()) >= 3 else 1
 
 
 def _named_prior(recipe: Recipe, z: Tensor, labelled: Tensor) -> float | None:
@@ -197,9 +217,10 @@ def _candidates(encoded: dict[str, Encoded], schema: Schema, recipe: Recipe, fol
     ways = {TRAINED: (Way(LABELLER, "linear"),), RAW: (BUMPS,) if images else (PLANE, BUMPS)}
     found = []
     for key in (TRAINED, RAW) if images else (RAW, TRAINED):
-        honest = folds if key == RAW and len(fold) <= SMALL and not images else folds[:1]
+        honest = folds if key == RAW and len(fold) <= SMALL and not images else folds[: _hidden(fold)]
         for way in _asked(ways[key], recipe) if key in encoded else ():
-            found.append(Candidate(key, encoded[key].z, way.labeller, way.head, honest, way.options, way.head_options))
+            z, told = encoded[key].z, encoded[key].told
+            found.append(Candidate(key, z, way.labeller, way.head, honest, way.options, way.head_options, told))
     return found
 
 
@@ -220,16 +241,17 @@ def _labels(
     recipe: Recipe, prior: float | None, candidate: Candidate, labelled: Tensor
 ) -> tuple[PriorEstimate, PseudoLabels]:
     """π with its interval, given, by the estimator asked for or by the labeller; and the pseudo-labels made with it."""
-    z, seed = candidate.z, recipe.seed
+    seed, everyone = recipe.seed, torch.ones_like(labelled)
 
     def label(share: float | None) -> PseudoLabels:
-        return candidate.label(z, labelled, prior=share, seed=seed, quick=False)
+        return candidate.label(everyone, labelled, prior=share, seed=seed, quick=False)
 
     if prior is not None:
         return PriorEstimate(prior, prior, prior, "given"), label(prior)
     method = recipe.prior if isinstance(recipe.prior, str) else AUTO
     repeats = 1 if recipe.prior is None else None  # of the labeller's own π̂ only the interval is wanted here
-    found = estimate_prior(z, labelled, method=method, seed=seed, repeats=repeats)
+    asked = everyone if candidate.told is None else ~candidate.told
+    found = estimate_prior(candidate.z[asked], labelled[asked], method=method, seed=seed, repeats=repeats)
     n_u = int((~labelled).sum())
     if recipe.prior is not None:
         found = replace(found, value=inner(found.value, n_u))
@@ -263,10 +285,17 @@ def _estimates(scores: PUScores) -> dict[str, Any]:
 
 def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
     """Findings in words. Of raw rows only the last, about how P was labelled: they need not lie in clusters."""
-    if min(int(labelled.sum()), int((~labelled).sum())) < 4:
+    asked = torch.ones_like(labelled) if used.told is None else ~used.told
+    own = PseudoLabels(pseudo.labels[asked], pseudo.probability[asked], pseudo.reliability[asked], pseudo.prior)
+    z, s = used.z[asked], labelled[asked]
+    if min(int(s.sum()), int((~s).sum())) < 4:
         return []
-    messages = diagnose(used.z, labelled, pseudo=pseudo, seed=seed).messages
-    return list(messages if used.trained is not None else messages[-1:])
+    messages = diagnose(z, s, pseudo=own, seed=seed).messages
+    learnt = [] if used.told is None else [
+        f"The encoder knows labelled rows it was told of by heart: they can be told from others with AUC "
+        f"{used.apart:.2f}. Those it was not told of, {int(s.sum()):,}, stand for the positives by themselves."
+    ]  # fmt: skip
+    return [*learnt, *(messages if used.trained is not None else messages[-1:])]
 
 
 def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, way: str | None) -> dict[str, Any]:

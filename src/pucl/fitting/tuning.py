@@ -65,7 +65,7 @@ def choose_way(
     """
     used = fold != 0
     candidate = replace(frozen.candidate, honest=(0,))
-    pseudo = candidate.label(candidate.z[used], labelled[used], prior=prior, seed=seed)
+    pseudo = candidate.label(used, labelled, prior=prior, seed=seed)
     judged = []
     for way in WAYS:
         own, head = tune(rows[used], labelled[used], pseudo, encoder, way, seed=seed, device=device)

@@ -120,6 +120,26 @@ def diagnose(
     return Diagnostics(k, *found, tuple(messages))
 
 
+def learnt_by_heart(z: Tensor, told: Tensor, withheld: Tensor, *, seed: int = 0) -> tuple[float, bool]:
+    """Whether an encoder draws the labelled rows it was told of apart from labelled rows it was not told of.
+
+    By the out-of-fold AUC of a logistic regression of one against the other, 1/2 where nothing was learnt by heart;
+    what is above it by EFFECT and by SIGNIFICANT standard errors is taken for true.
+
+    Args:
+        z: embeddings (n, d).
+        told: the labelled rows the encoder was told of, (n,) bool.
+        withheld: the others, (n,) bool.
+        seed: of the folds.
+    """
+    smaller = min(int(told.sum()), int(withheld.sum()))
+    if smaller < FOLDS:
+        return 0.5, False
+    use = told | withheld
+    value, error = _told_apart(z[use].float(), told[use], torch.ones(int(use.sum()), dtype=torch.float64), FOLDS, seed)
+    return value, value - 0.5 > max(EFFECT, SIGNIFICANT * error)
+
+
 def _check(z: Any, s: Any) -> tuple[Tensor, Tensor]:
     rows = torch.as_tensor(z)
     if rows.ndim != 2 or not rows.is_floating_point():
