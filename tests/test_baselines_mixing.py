@@ -444,12 +444,22 @@ def test_presets_are_the_authors() -> None:
 
 
 def test_presets_of_others_for_the_same_network() -> None:
-    """Where the authors' numbers are for other networks: vPU's and nnPU's, who published some for these."""
+    """Where the authors' numbers are for other networks: P3Mix's and nnPU's, who have some for these."""
+    p3mix = settings_of("p3mix_c", "cifar1")
     for task in ("cifar1", "cifar2", "stl1"):
-        vpu = settings_of("vpu", "cifar1")
         for name in ("mixpul", "pulns"):
             own = settings_of(name, task)
-            assert (own.encoder, own.optimiser, own.learning_rate, own.betas) == ("cnn7", "adam", 3e-5, vpu.betas)
+            for one in (
+                "encoder",
+                "optimiser",
+                "learning_rate",
+                "betas",
+                "steps",
+                "batch_size",
+                "labelled_batch",
+                "milestones",
+            ):
+                assert getattr(own, one) == getattr(p3mix, one), (name, one)
         assert settings_of("self_pu", task).learning_rate == settings_of("nnpu", "cifar1").learning_rate
     assert settings_of("pulns", "cifar3").learning_rate == 1e-4
     nnpu, imbpu = settings_of("nnpu", "cifar3"), settings_of("imbpu", "cifar3")

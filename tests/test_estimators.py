@@ -267,7 +267,7 @@ class ByHeart(torch.nn.Module):
 def test_labelled_rows_an_encoder_knows_by_heart_do_not_stand_for_the_positives(
     strength: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x, s, y = gaussians(1500, dim=4)
+    x, s, y = gaussians(800, dim=4)
     numbered = np.concatenate([x, np.arange(len(x))[:, None]], axis=1).astype(np.float32)
 
     def pretend(rows: torch.Tensor, shown: torch.Tensor, **_how: Any) -> Pretrained:
@@ -278,13 +278,15 @@ def test_labelled_rows_an_encoder_knows_by_heart_do_not_stand_for_the_positives(
     monkeypatch.setattr("pucl.fitting.fit.pretrain", pretend)
     found = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
     about = found.model.about
-    assert found.pseudo.prior == pytest.approx(y[s == 0].mean(), abs=0.04)
+    assert found.pseudo.prior == pytest.approx(y[s == 0].mean(), abs=0.05)
     assert (found.pseudo.labels.numpy() == y).mean() > 0.9
     assert any("by heart" in line for line in about["diagnostics"]) == bool(strength)
-    assert about["metrics"]["proxy_accuracy"]["value"] > 0.9, "judged by hidden rows whose labels others gave"
-    monkeypatch.setattr("pucl.fitting.fit.learnt_by_heart", lambda *_rows, **_how: (0.5, False))
-    blind = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
-    assert (blind.pseudo.prior < found.pseudo.prior - 0.1) == bool(strength)
+    assert about["metrics"]["recall"]["value"] > 0.8, "of hidden rows, by labels that others of them gave"
+    if strength:
+        monkeypatch.setattr("pucl.fitting.fit.learnt_by_heart", lambda *_rows, **_how: (0.5, False))
+        blind = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
+        assert blind.pseudo.prior < found.pseudo.prior - 0.1
+        assert blind.model.about["metrics"]["recall"]["value"] < about["metrics"]["recall"]["value"] - 0.1
 
 
 def test_a_later_candidate_must_be_better_by_more_than_noise() -> None:
