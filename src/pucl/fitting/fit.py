@@ -286,11 +286,10 @@ def _estimates(scores: PUScores) -> dict[str, Any]:
 def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
     """Findings in words. Of raw rows only the last, about how P was labelled: they need not lie in clusters."""
     asked = torch.ones_like(labelled) if used.told is None else ~used.told
-    own = PseudoLabels(pseudo.labels[asked], pseudo.probability[asked], pseudo.reliability[asked], pseudo.prior)
     z, s = used.z[asked], labelled[asked]
     if min(int(s.sum()), int((~s).sum())) < 4:
         return []
-    messages = diagnose(z, s, pseudo=own, seed=seed).messages
+    messages = diagnose(z, s, pseudo=pseudo.only(asked), seed=seed).messages
     learnt = [] if used.told is None else [
         f"The encoder knows labelled rows it was told of by heart: they can be told from others with AUC "
         f"{used.apart:.2f}. Those it was not told of, {int(s.sum()):,}, stand for the positives by themselves."

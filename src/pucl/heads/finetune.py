@@ -251,9 +251,7 @@ class _Lessons:
         self.plan = plan
         if not plan.renew:
             used = confident_rows(labelled, pseudo, plan.confident)
-            rows, labelled = rows[used], labelled[used]
-            labels, probability, reliability = pseudo.labels[used], pseudo.probability[used], pseudo.reliability[used]
-            pseudo = PseudoLabels(labels, probability, reliability, pseudo.prior)
+            rows, labelled, pseudo = rows[used], labelled[used], pseudo.only(used)
         self.rows, self.labelled, self.pseudo = rows, labelled, pseudo
 
     @torch.no_grad()

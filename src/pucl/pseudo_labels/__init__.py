@@ -40,6 +40,10 @@ class PseudoLabels:
         share = float(labels[~labelled].float().mean()) if prior is None else prior
         return cls(labels, certain, (2 * certain - 1).abs(), share)
 
+    def only(self, rows: Tensor) -> "PseudoLabels":
+        """Those of some rows, by a mask or by numbers; π̂ stays that of all."""
+        return PseudoLabels(self.labels[rows], self.probability[rows], self.reliability[rows], self.prior)
+
     def spread(self, among: Tensor) -> "PseudoLabels":
         """For more rows: these are the rows `among` (m,) marks, and all others are labelled positives."""
         labels = torch.ones_like(among)
