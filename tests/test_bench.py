@@ -727,7 +727,7 @@ TAUGHT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
+def test_a_cell_learns_from_a_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = {**SMALL, "top": {"taught": TAUGHT}}
     block = {"objectives": ["pucl"], "encoder": "mlp", "recipes": ["quick"], "tops": ["taught"]}
     (cell,) = Grid("small", {**content, "block": [block]}).cells()
@@ -748,6 +748,19 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path) -> None:
     (closer,) = Bench(tmp_path, "cpu", "here").run([asked])
     assert closer.line is not None, closer.failed
     assert closer.line["metrics"]["accuracy"] != told.line["metrics"]["accuracy"], "asked about views"
+    own = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "encoder": "mlp"}}
+    both = Grid("small", {**content, "top": {"taught": own}, "block": [{**block, "tops": ["auto", "taught"]}]}).cells()
+    (unit,) = units(both)
+    with monkeypatch.context() as patched:
+        tops: list[str] = []
+
+        def watched(cell: Config, *given: Any) -> Any:
+            tops.append(cell["top"])
+            return fit_top(cell, *given)
+
+        patched.setattr("pucl.bench.work.fit_top", watched)
+        again = list(Bench(tmp_path, "cpu", "here").run(unit))
+    assert all(one.line is not None for one in again) and tops == ["auto", "taught"], "its teacher is there already"
     oracle = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "nnpu"}}
     (spoilt,) = Grid("small", {**content, "top": {"taught": oracle}, "block": [block]}).cells()
     assert spoilt["prior"] == "oracle", "what the teacher was told, the pupil was told"

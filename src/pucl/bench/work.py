@@ -39,6 +39,7 @@ class Bench:
         self.kept = Kept(encoders, self.device, anew)
         self.origin = provenance(self.device, commit)
         self.code = {True: baseline_code(), False: pipeline_code()}
+        self._fitted: dict[str, Fitted] = {}  # of the unit at work, by key: some may teach others
 
     def run(self, unit: list[Config]) -> Iterator[Outcome]:
         """The outcomes of the cells of a unit, each as soon as it is known."""
@@ -54,6 +55,7 @@ class Bench:
 
     def _pipelines(self, unit: list[Config], problem: Problem, exam: Exam) -> Iterator[Outcome]:
         heard: list[str] = []
+        self._fitted.clear()
         with _hearing(heard):
             trained = self.kept.encoder(encoder_of(unit[0]), problem, exam)
             frozen = self._frozen(unit[0], trained, problem, exam)
@@ -61,7 +63,7 @@ class Bench:
             began, said = time.perf_counter(), list(heard)
             try:
                 with _hearing(said):
-                    fitted = fit_top(cell, frozen, exam)
+                    fitted = self._fitted[key_of(cell)] = fit_top(cell, frozen, exam)
                     metrics = exam.grade(fitted, trained.encoder, self.device)
                 yield self._line(cell, _more(cell, fitted, exam, trained) | metrics, began, said, trained.seconds)
             except Exception as error:
@@ -74,8 +76,10 @@ class Bench:
     def _taught(self, cell: Mapping[str, Any], problem: Problem, exam: Exam) -> Score:
         """The pipeline a cell learns from, fitted to the problem's rows."""
         about = teacher_of(cell)
-        trained = self.kept.encoder(encoder_of(about), problem, exam)
-        fitted = fit_top(about, self._frozen(about, trained, problem, exam), exam)
+        fitted = self._fitted.get(key_of(about))
+        if fitted is None:
+            trained = self.kept.encoder(encoder_of(about), problem, exam)
+            fitted = fit_top(about, self._frozen(about, trained, problem, exam), exam)
         if not isinstance(fitted.score, Score):
             raise bad_argument(f"top {cell['top']!r}", "teacher", "one that gives scores", about["top"])
         return fitted.score
