@@ -36,7 +36,7 @@ from pucl.training.reporting import Epoch
 
 Tell = Callable[[str, float], None]
 TRAINED = "trained"
-SMALL = 3000  # rows up to which every fold is judged
+SMALL = 3000  # rows up to which every fold is judged whose labels the embedding never saw
 
 
 class Way(NamedTuple):
@@ -96,8 +96,8 @@ def fit(
 ) -> Fitted:
     """Fit a model to rows as the encoder takes them.
 
-    Two fifths of P are hidden from the encoder's training and, one by one and with a fifth of U each, from the heads
-    that are compared. What ranks the hidden positives highest is fitted again, to all rows with all labels. Where the
+    Two fifths of P are hidden from the encoder's training, and with a fifth of U each, one after the other (of many
+    rows the first only), from the heads that are compared. What ranks the hidden positives highest is fitted again, to all rows with all labels. Where the
     encoder has learnt the labelled rows it was told of by heart, the others alone stand for the positives.
     """
     began = time.perf_counter()
@@ -217,7 +217,8 @@ def _candidates(encoded: dict[str, Encoded], schema: Schema, recipe: Recipe, fol
     ways = {TRAINED: (Way(LABELLER, "linear"),), RAW: (BUMPS,) if images else (PLANE, BUMPS)}
     found = []
     for key in (TRAINED, RAW) if images else (RAW, TRAINED):
-        honest = folds if key == RAW and len(fold) <= SMALL and not images else folds[: _hidden(fold)]
+        untold = folds if key == RAW and not images else folds[: _hidden(fold)]
+        honest = untold if len(fold) <= SMALL else folds[:1]
         for way in _asked(ways[key], recipe) if key in encoded else ():
             z, told = encoded[key].z, encoded[key].told
             found.append(Candidate(key, z, way.labeller, way.head, honest, way.options, way.head_options, told))
