@@ -97,8 +97,9 @@ def fit(
     """Fit a model to rows as the encoder takes them.
 
     Two fifths of P are hidden from the encoder's training, and with a fifth of U each, one after the other (of many
-    rows the first only), from the heads that are compared. What ranks the hidden positives highest is fitted again, to all rows with all labels. Where the
-    encoder has learnt the labelled rows it was told of by heart, the others alone stand for the positives.
+    rows the first only), from the heads that are compared. What ranks the hidden positives highest is fitted again, to
+    all rows with all labels. Where the encoder has learnt the labelled rows it was told of by heart, the others alone
+    stand for the positives.
     """
     began = time.perf_counter()
     labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER))
