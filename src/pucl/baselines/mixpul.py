@@ -8,7 +8,7 @@ from torch import Generator, Tensor, nn
 
 from pucl.baselines.shared.loop import Batch, Learner, train
 from pucl.baselines.shared.mixing import beta, mix, permutations
-from pucl.baselines.shared.presets import with_networks
+from pucl.baselines.shared.presets import P3MIX, with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Optimiser
 from pucl.baselines.shared.streams import StreamSettings
@@ -55,18 +55,7 @@ class MixPULSettings(StreamSettings):
 
 DEFAULT = MixPULSettings()
 _SCRIPT = MixPULSettings(epochs=50, first_epochs=90, learning_rate=1e-5)
-_CNN7 = replace(
-    _SCRIPT,
-    steps=20,
-    batch_size=512,
-    labelled_batch=512,
-    optimiser="adam",
-    learning_rate=5e-5,
-    betas=(0.5, 0.99),
-    weight_decay=1e-6,
-    decay="steps",
-    milestones=(20, 40, 60, 80, 100),
-)
+_CNN7 = replace(_SCRIPT, optimiser="adam", weight_decay=1e-6, **P3MIX)
 PRESETS = with_networks(_SCRIPT, cnn7=_CNN7)
 
 

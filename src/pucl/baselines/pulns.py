@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pucl.baselines.shared.loop import Batch, Learner, train
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import with_networks
+from pucl.baselines.shared.presets import P3MIX, with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.selecting import train_best
 from pucl.baselines.shared.settings import Settings
@@ -54,17 +54,7 @@ DEFAULT = PulnsSettings()
 _CIFAR = PulnsSettings(
     epochs=50, steps=100, batch_size=500, labelled_batch=100, learning_rate=1e-4, warm_epochs=5, held_out=0.1
 )
-_CNN7 = replace(
-    _CIFAR,
-    epochs=200,
-    steps=20,
-    batch_size=512,
-    labelled_batch=512,
-    learning_rate=5e-5,
-    betas=(0.5, 0.99),
-    decay="steps",
-    milestones=(20, 40, 60, 80, 100),
-)
+_CNN7 = replace(_CIFAR, epochs=200, **P3MIX)
 PRESETS = with_networks(_CIFAR, cnn7=_CNN7, alzheimer=replace(_CIFAR, batch_size=64, labelled_batch=32))
 
 

@@ -45,7 +45,6 @@ class Frozen:
         self.z = embed(encoder, problem.x).to(device)
         self.collapsed = bool((self.z == self.z[0]).all())
         self._labels: dict[str, PseudoLabels] = {}
-        self._teachers: dict[str, Score] = {}
 
     def pseudo(self, config: Mapping[str, Any], told: float | None) -> PseudoLabels:
         """What the cell's labeller says of the rows, asked once."""
@@ -68,14 +67,16 @@ class Frozen:
             return self.problem, self.z
         return self.problem.only(~self.told), self.z[torch.as_tensor(~self.told, device=self.z.device)]
 
+    def seen(self) -> tuple[Tensor, Any]:
+        """The embeddings and s of these rows."""
+        problem, z = self.sample()
+        return z, problem.s
+
     def teacher(self, config: Mapping[str, Any]) -> "Score":
-        """The scorer of the pipeline that a cell learns from, fitted once."""
-        key = canonical(config[TEACHER])
-        if key not in self._teachers:
-            if self.teach is None:
-                raise bad_argument("pucl bench", "teach", "given where a cell has a teacher", None)
-            self._teachers[key] = self.teach(config)
-        return self._teachers[key]
+        """The scorer of the pipeline that a cell learns from."""
+        if self.teach is None:
+            raise bad_argument("pucl bench", "teach", "given where a cell has a teacher", None)
+        return self.teach(config)
 
 
 def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
@@ -90,9 +91,9 @@ def fit_top(config: Mapping[str, Any], frozen: Frozen, exam: Exam) -> Fitted:
         return Fitted(lambda x: torch.ones(len(x)))
     if config["labeller"] == TRUTH:
         return _fit_reference(config, frozen, exam)
-    problem, z = frozen.sample()
-    told = exam.prior(config["top_prior"], lambda: (z, problem.s), problem.seed)
+    told = exam.prior(config["top_prior"], frozen.seen, frozen.problem.seed)
     if config["labeller"] is None:
+        problem, z = frozen.sample()
         labelled = torch.as_tensor(problem.s, device=z.device)
         nothing = PseudoLabels.from_probability(labelled.float(), labelled)  # of which the head takes no label
         return Fitted(_score(config, frozen, problem, z, nothing, told), told=told)

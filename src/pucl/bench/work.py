@@ -39,7 +39,7 @@ class Bench:
         self.kept = Kept(encoders, self.device, anew)
         self.origin = provenance(self.device, commit)
         self.code = {True: baseline_code(), False: pipeline_code()}
-        self._fitted: dict[str, Fitted] = {}  # of the unit at work, by key: some may teach others
+        self._fitted: dict[str, Fitted] = {}  # of the unit at work and its teachers, by key
 
     def run(self, unit: list[Config]) -> Iterator[Outcome]:
         """The outcomes of the cells of a unit, each as soon as it is known."""
@@ -76,10 +76,11 @@ class Bench:
     def _taught(self, cell: Mapping[str, Any], problem: Problem, exam: Exam) -> Score:
         """The pipeline a cell learns from, fitted to the problem's rows."""
         about = teacher_of(cell)
-        fitted = self._fitted.get(key_of(about))
-        if fitted is None:
+        key = key_of(about)
+        if key not in self._fitted:
             trained = self.kept.encoder(encoder_of(about), problem, exam)
-            fitted = fit_top(about, self._frozen(about, trained, problem, exam), exam)
+            self._fitted[key] = fit_top(about, self._frozen(about, trained, problem, exam), exam)
+        fitted = self._fitted[key]
         if not isinstance(fitted.score, Score):
             raise bad_argument(f"top {cell['top']!r}", "teacher", "one that gives scores", about["top"])
         return fitted.score

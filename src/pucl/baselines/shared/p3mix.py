@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from pucl.baselines.shared.loop import Batch, Learner, train
 from pucl.baselines.shared.mixing import beta, mix, permutations
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import with_networks
+from pucl.baselines.shared.presets import P3MIX, with_networks
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.streams import StreamSettings
 from pucl.errors import bad_argument, check_count, check_positive, is_number
@@ -58,20 +58,7 @@ S = TypeVar("S", bound=P3MixSettings)
 
 def presets(like: S) -> Mapping[str, S]:
     """The author's settings for CIFAR, with what is the method's own taken from `like`, and networks and depths."""
-    cifar = replace(
-        like,
-        steps=20,
-        epochs=200,
-        batch_size=512,
-        labelled_batch=512,
-        learning_rate=5e-5,
-        weight_decay=1e-6,
-        decay="steps",
-        milestones=(20, 40, 60, 80, 100),
-        factor=0.5,
-        start=10,
-        mix_after=4,
-    )
+    cifar = replace(like, epochs=200, weight_decay=1e-6, start=10, mix_after=4, **P3MIX)
     return with_networks(
         cifar,
         fmnist=replace(cifar, mix_after=3),

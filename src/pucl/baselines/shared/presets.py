@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pucl.baselines.shared.settings import Settings
 
@@ -18,6 +18,19 @@ NETWORKS = MappingProxyType(
         "svhn": "cnn13",
         "stl": "cnn7",
         "alzheimer": "resnet50",
+    }
+)
+# Batches and optimiser that P3Mix's authors have for the 7-layer CNN; those of other methods are for other networks.
+P3MIX: Mapping[str, Any] = MappingProxyType(
+    {
+        "steps": 20,
+        "batch_size": 512,
+        "labelled_batch": 512,
+        "learning_rate": 5e-5,
+        "betas": (0.5, 0.99),
+        "decay": "steps",
+        "milestones": (20, 40, 60, 80, 100),
+        "factor": 0.5,
     }
 )
 
