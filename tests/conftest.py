@@ -1,8 +1,15 @@
 import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
@@ -20,6 +27,31 @@ def package_copy(tmp_path: Path) -> Path:
 
     shutil.copytree(SRC / "pucl", tmp_path / "src" / "pucl", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path / "src"
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """``pucl`` with any words, in this process: it need not load torch again."""
+    from pucl.cli import main
+
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", "")  # the program is pucl, not a module of pytest's
+
+    def run(*words: Any) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["pucl", *map(str, words)])
+        capsys.readouterr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")  # as outside of tests
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labellers that would average several draws make do with one, for time."""
+    monkeypatch.setattr("pucl.priors.rounds.REPEATS", ())
 
 
 def environment(pythonpath: Path) -> dict[str, str]:

@@ -82,12 +82,12 @@ def test_the_same_seed_gives_the_same_scorer(entry: Entry) -> None:
     quick = {"epochs": 2, "batch_size": 64, "steps": 3}
     x = torch.as_tensor(data.x_test)
     state = torch.get_rng_state()
-    first, again = (fit(entry.name, "digits", settings=quick)[1](x) for _ in range(2))
+    scorer, other = (fit(entry.name, "digits", settings=quick)[1] for _ in range(2))
+    first, again = scorer(x), other(x)
     assert torch.equal(first, again)
     assert torch.equal(state, torch.get_rng_state()), "the global generator must not be touched"
     assert first.shape == (len(x),) and first.dtype == torch.float32 and first.isfinite().all()
     # A scorer treats every row alone.
-    scorer = fit(entry.name, "digits", settings=quick)[1]
     assert torch.allclose(scorer(x[:7]), first[:7], atol=1e-4)
 
 

@@ -14,21 +14,21 @@ import torch
 import pucl
 from pucl.encoders.saved import load_encoder
 
-from conftest import SRC, environment
+from conftest import SRC, Command, environment
 
 QUICK = ("--epochs", "2", "--batch-size", "128", "--device", "cpu")
 
 
-def command(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def typed(*words: str | Path) -> subprocess.CompletedProcess[str]:
     start = [sys.executable, "-m", "pucl", "pretrain", *map(str, words)]
     return subprocess.run(start, capture_output=True, text=True, check=False)
 
 
-def test_own_vectors_to_an_encoder_that_loads(tmp_path: Path) -> None:
+def test_own_vectors_to_an_encoder_that_loads(tmp_path: Path, command: Command) -> None:
     rng = np.random.default_rng(0)
     x, s = rng.normal(size=(200, 5)).astype(np.float32), np.arange(200) < 30
     np.savez(tmp_path / "mine.npz", x=x, known=s)
-    done = command(tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "out", *QUICK)
+    done = typed(tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "out", *QUICK)
     assert done.returncode == 0 and done.stderr == "", "silent in a pipe"
     assert "2 epochs, loss" in done.stdout and str(tmp_path / "out") in done.stdout
     lines = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
@@ -37,18 +37,17 @@ def test_own_vectors_to_an_encoder_that_loads(tmp_path: Path) -> None:
     assert fields <= set(lines[-1])
     z = pucl.embed(load_encoder(tmp_path / "out"), x)
     assert z.shape == (200, 300) and z.isfinite().all()
-    again = command(tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "out", *QUICK)
+    again = command("pretrain", tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "out", *QUICK)
     assert again.returncode == 2 and again.stderr.count("\n") == 1, "an old run is not written over"
     assert torch.equal(z, pucl.embed(load_encoder(tmp_path / "out"), x))
 
 
-def test_a_table_keeps_its_transform(tmp_path: Path) -> None:
+def test_a_table_keeps_its_transform(tmp_path: Path, command: Command) -> None:
     pytest.importorskip("pandas")
     rows = "\n".join(f"{i},{i % 7},{'ab'[i % 2]},{int(i < 20)}" for i in range(120))
     (tmp_path / "t.csv").write_text(f"id,number,kind,known\n{rows}\n")
-    done = command(
-        tmp_path / "t.csv", "--label", "known", "--out", tmp_path / "out", "--epochs", "1", "--device", "cpu"
-    )
+    words = ("--label", "known", "--out", tmp_path / "out", "--epochs", "1", "--device", "cpu")
+    done = command("pretrain", tmp_path / "t.csv", *words)
     assert done.returncode == 0, done.stderr
     transform = pucl.TableTransform.from_json((tmp_path / "out" / "table.json").read_text())
     assert "number" in transform.columns
@@ -68,8 +67,8 @@ def test_a_table_keeps_its_transform(tmp_path: Path) -> None:
         (("nothing.csv", "--label", "s"), "nothing.csv"),
     ],
 )
-def test_mistakes_are_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = command(*words, "--out", tmp_path / "out")
+def test_mistakes_are_one_line(words: tuple[str, ...], message: str, tmp_path: Path, command: Command) -> None:
+    done = command("pretrain", *words, "--out", tmp_path / "out")
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and message in done.stderr
     assert not (tmp_path / "out" / "encoder.json").exists()

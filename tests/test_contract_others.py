@@ -20,6 +20,23 @@ from pucl.views import make_view
 SHAPES: dict[str, list[tuple[int, ...]]] = {"image": [(1, 8, 8), (3, 16, 12)], "table": [(6,)], "vector": [(6,)]}
 # Every image encoder takes the first two, and the smaller ones unless it says from which size on it works.
 IMAGES_FOR_ENCODERS: list[tuple[int, ...]] = [(1, 28, 28), (3, 32, 32), *SHAPES["image"]]
+# What the official files hold: the shape of a row, then (positives, rows) of the training and of the test split.
+OFFICIAL: dict[str, tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]] = {
+    "mnist1": ((1, 28, 28), (30_508, 60_000), (5_074, 10_000)),
+    "fmnist1": ((1, 28, 28), (18_000, 60_000), (3_000, 10_000)),
+    "fmnist2": ((1, 28, 28), (42_000, 60_000), (7_000, 10_000)),
+    "cifar0": ((3, 32, 32), (5_000, 10_000), (1_000, 2_000)),
+    "cifar1": ((3, 32, 32), (20_000, 50_000), (4_000, 10_000)),
+    "cifar2": ((3, 32, 32), (30_000, 50_000), (6_000, 10_000)),
+    "cifar3": ((3, 32, 32), (20_000, 50_000), (4_000, 10_000)),
+    "cifar_easy": ((3, 32, 32), (10_000, 20_000), (2_000, 4_000)),
+    "cifar_medium": ((3, 32, 32), (15_000, 20_000), (3_000, 4_000)),
+    "cifar_hard": ((3, 32, 32), (10_000, 20_000), (2_000, 4_000)),
+    "stl1": ((3, 96, 96), (2_500, 5_000), (4_000, 8_000)),
+    "svhn1": ((3, 32, 32), (33_763, 73_257), (12_053, 26_032)),
+    "alzheimer": ((1, 64, 64), (2_561, 5_121), (639, 1_279)),
+    "imagenet2": ((3, 64, 64), (9_025, 18_494), (3_929, 7_854)),
+}
 
 
 def over(family: str) -> pytest.MarkDecorator:
@@ -101,6 +118,10 @@ def test_encoder_takes_the_sizes_of_the_benchmarks(entry: Entry) -> None:
         assert encoder_shapes(entry)[:2] == IMAGES_FOR_ENCODERS[:2]
 
 
+def test_official_files_are_those_of_data_sets() -> None:
+    assert set(OFFICIAL) <= set(entries("datasets"))
+
+
 @over("datasets")
 def test_dataset(entry: Entry) -> None:
     try:
@@ -113,6 +134,11 @@ def test_dataset(entry: Entry) -> None:
         assert x.ndim == (4 if data.kind == "image" else 2) and len(x) == len(y)
         assert y.dtype == np.bool_ and 0 < y.mean() < 1
     assert data.x_train.shape[1:] == data.x_test.shape[1:]
+    if entry.name in OFFICIAL:
+        shape, train, test = OFFICIAL[entry.name]
+        assert data.x_train.shape[1:] == shape and data.x_train.dtype == np.uint8
+        assert (int(data.y_train.sum()), len(data.x_train)) == train and data.prior == train[0] / train[1]
+        assert (int(data.y_test.sum()), len(data.x_test)) == test
 
 
 def blobs(n: int = 1000, *, seed: int = 0, gap: float = 6.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,6 +151,7 @@ def blobs(n: int = 1000, *, seed: int = 0, gap: float = 6.0) -> tuple[Tensor, Te
     return z, y & (torch.arange(n) % 5 == 0), y
 
 
+@pytest.mark.usefixtures("one_draw")
 @over("pseudo-labellers")
 def test_pseudo_labeller(entry: Entry) -> None:
     z, labelled, y = blobs()

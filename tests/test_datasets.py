@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pucl.data import Dataset, load
+from pucl.data import load
 from pucl.data.download import fetch, prepare
 from pucl.data.sources import SOURCES, Archive, File, Source, data_root, get_source
 from pucl.errors import InputError, MissingDataError
@@ -607,42 +607,6 @@ def test_help_has_examples(tmp_path: Path) -> None:
 
 
 # The real files, where PUCL_DATA holds them
-
-
-def real(name: str, monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    monkeypatch.setenv("PUCL_DATA", str(REAL))
-    try:
-        return load(name)
-    except MissingDataError as absent:
-        pytest.skip(str(absent))
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "train", "test"),  # (positives, rows) of either split
-    [
-        ("mnist1", (1, 28, 28), (30_508, 60_000), (5_074, 10_000)),
-        ("fmnist1", (1, 28, 28), (18_000, 60_000), (3_000, 10_000)),
-        ("fmnist2", (1, 28, 28), (42_000, 60_000), (7_000, 10_000)),
-        ("cifar0", (3, 32, 32), (5_000, 10_000), (1_000, 2_000)),
-        ("cifar1", (3, 32, 32), (20_000, 50_000), (4_000, 10_000)),
-        ("cifar2", (3, 32, 32), (30_000, 50_000), (6_000, 10_000)),
-        ("cifar3", (3, 32, 32), (20_000, 50_000), (4_000, 10_000)),
-        ("cifar_easy", (3, 32, 32), (10_000, 20_000), (2_000, 4_000)),
-        ("cifar_medium", (3, 32, 32), (15_000, 20_000), (3_000, 4_000)),
-        ("cifar_hard", (3, 32, 32), (10_000, 20_000), (2_000, 4_000)),
-        ("stl1", (3, 96, 96), (2_500, 5_000), (4_000, 8_000)),
-        ("svhn1", (3, 32, 32), (33_763, 73_257), (12_053, 26_032)),
-        ("alzheimer", (1, 64, 64), (2_561, 5_121), (639, 1_279)),
-        ("imagenet2", (3, 64, 64), (9_025, 18_494), (3_929, 7_854)),
-    ],
-)
-def test_real_counts(
-    name: str, shape: tuple[int, ...], train: tuple[int, int], test: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = real(name, monkeypatch)
-    assert data.x_train.shape[1:] == data.x_test.shape[1:] == shape and data.x_train.dtype == np.uint8
-    assert (int(data.y_train.sum()), len(data.x_train)) == train and data.prior == train[0] / train[1]
-    assert (int(data.y_test.sum()), len(data.x_test)) == test
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10", "stl10", "svhn"])

@@ -57,6 +57,7 @@ def quick(**how: Any) -> PUClassifier:
     return PUClassifier(**{"encoder": "raw", "labeller": "cvir", "head": "linear", "random_state": 0, **how})
 
 
+@pytest.mark.usefixtures("one_draw")
 def test_contract_of_scikit_learn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks feed constant columns and few rows on purpose
@@ -134,7 +135,7 @@ def test_images_in_every_layout(layout: str) -> None:
         "bright float": images.astype(float),
         "tensor": torch.from_numpy(images)[:, None],
     }
-    model = quick(encoder="small_cnn", epochs=1).fit(as_given[layout], s)
+    model = quick(encoder="small_cnn", epochs=1, labeller="pupl").fit(as_given[layout], s)
     assert model.model_.schema.kind == "image" and model.model_.schema.shape == (1, 8, 8)
     assert model.choices_["view"] == "small_image" and len(model.history_) == 1
     # The same pictures, however they come: float images mean the same as those of 8 bits.
@@ -159,6 +160,7 @@ def test_tables_with_categories_and_missing_values() -> None:
         model.predict(frame.assign(colour="purple"))
 
 
+@pytest.mark.usefixtures("one_draw")
 def test_a_matrix_is_a_table_unless_it_looks_like_embeddings() -> None:
     x, s, _ = gaussians()
     assert quick().fit(x, s).model_.schema.kind == "table"
@@ -171,6 +173,7 @@ def test_a_matrix_is_a_table_unless_it_looks_like_embeddings() -> None:
     assert model.model_.schema.kind == "table" and np.isfinite(model.decision_function(holes)).all()
 
 
+@pytest.mark.usefixtures("one_draw")
 def test_prior_given_named_or_estimated() -> None:
     x, s, _ = gaussians(600)
     given = quick(prior=0.3).fit(x, s)
@@ -186,6 +189,7 @@ def test_prior_given_named_or_estimated() -> None:
     assert quick(encoder="mlp", epochs=1).fit(x, s).choices_["objective"] == "pucl"
 
 
+@pytest.mark.usefixtures("one_draw")
 def test_pipeline_search_clone_pickle_and_joblib(tmp_path: Any) -> None:
     x, s, y = gaussians()
     chain = make_pipeline(StandardScaler(), PCA(4), quick()).fit(x, s)
@@ -214,6 +218,7 @@ def test_transform_speaks_pandas() -> None:
     assert np.allclose(np.linalg.norm(frame.to_numpy(), axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.usefixtures("one_draw")
 def test_order_of_rows_and_seeds() -> None:
     x, s, _ = gaussians()
     model = quick().fit(x, s)
@@ -319,6 +324,7 @@ def test_bumps_where_a_plane_cannot_tell() -> None:
     assert model.choices_["head"] == "kernel" and (model.predict(x) == y).mean() > 0.95
 
 
+@pytest.mark.usefixtures("one_draw")
 def test_fine_tuned_model_keeps_its_own_encoder() -> None:
     digits = load_digits()
     images, y = (digits.images[:500] * 15).astype(np.uint8), digits.target[:500] % 2 == 1

@@ -141,6 +141,7 @@ def test_ours_hold_where_pupl_breaks(method: str, seed: int) -> None:
     assert accuracy(pseudo_label(z, labelled, method="pupl", seed=seed, guard=True), labelled, y) < 0.9
 
 
+@pytest.mark.usefixtures("one_draw")
 @pytest.mark.parametrize("method", ["kernel_cvir", "cvir", "prototypes"])
 def test_a_given_prior_is_the_share_labelled_positive(method: str) -> None:
     z, labelled, _ = modes()

@@ -1,8 +1,11 @@
 """Several processes under torchrun are one run: the same losses, the same weights, checkpoints that fit any number."""
 
 import json
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +59,17 @@ with joined("cpu") as device:
 def train(world: int, out: Path, *, kind: str = "image", epochs: int = 99, resume: bool = False) -> None:
     script = out.parent / "script.py"
     script.write_text(SCRIPT)
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world)]
     words = [str(script), kind, str(out), str(epochs), "resume" if resume else "new"]
+    if world == 1:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(sys, "argv", words)
+            threads = torch.get_num_threads()
+            runpy.run_path(str(script))
+            torch.set_num_threads(threads)
+        return
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world)]
     done = subprocess.run(
-        [*(start if world > 1 else [sys.executable]), *words],
+        [*start, *words],
         capture_output=True,
         text=True,
         check=False,
@@ -73,11 +83,23 @@ def result(out: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Where a run of one process is, by kind; made by the first test that needs it."""
+
+    @cache
+    def made(kind: str) -> Path:
+        out = tmp_path_factory.mktemp("alone") / kind
+        train(1, out, kind=kind)
+        return out
+
+    return made
+
+
 @pytest.mark.parametrize("kind", ["image", "table"])
-def test_two_processes_are_one(kind: str, tmp_path: Path) -> None:
-    for world in (1, 2):
-        train(world, tmp_path / f"{world}", kind=kind)
-    one, two = (result(tmp_path / f"{world}") for world in (1, 2))
+def test_two_processes_are_one(kind: str, alone: Callable[[str], Path], tmp_path: Path) -> None:
+    train(2, tmp_path / "2", kind=kind)
+    one, two = result(alone(kind)), result(tmp_path / "2")
     assert len(one["loss"]) == STEPS and one["loss"][-1] < one["loss"][0]
     np.testing.assert_allclose(one["loss"], two["loss"], rtol=0, atol=1e-4)
     for what in ("weights", "buffers"):
@@ -86,14 +108,11 @@ def test_two_processes_are_one(kind: str, tmp_path: Path) -> None:
     assert one["kinds"] == two["kinds"], "after training the batch norms are the network's own again"
 
 
-def test_resume_with_another_number_of_processes(tmp_path: Path) -> None:
-    train(1, tmp_path / "whole")
+def test_resume_with_another_number_of_processes(alone: Callable[[str], Path], tmp_path: Path) -> None:
     train(2, tmp_path / "split", epochs=11)
     assert (tmp_path / "split" / "step-00000010.json").is_file()
     train(1, tmp_path / "split", resume=True)
-    np.testing.assert_allclose(
-        result(tmp_path / "whole")["loss"], result(tmp_path / "split")["loss"], rtol=0, atol=1e-4
-    )
+    np.testing.assert_allclose(result(alone("image"))["loss"], result(tmp_path / "split")["loss"], rtol=0, atol=1e-4)
 
 
 def test_batch_is_shared_out_evenly(monkeypatch: pytest.MonkeyPatch) -> None:

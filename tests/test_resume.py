@@ -22,13 +22,16 @@ from pucl.errors import InputError, RunError
 from pucl.training import Checkpoints, TrainConfig, pretrain
 from pucl.training.reporting import Epoch
 
+from conftest import Command
+
 DATA = load("digits")
 SAMPLE = make_pu(DATA.y_train, 100)
-X, S = DATA.x_train[SAMPLE.rows], SAMPLE.s
-CONFIG = TrainConfig(epochs=5, batch_size=256, learning_rate=4.0)
+SOME = slice(0, None, 2)  # four steps an epoch are enough
+X, S = DATA.x_train[SAMPLE.rows][SOME], SAMPLE.s[SOME]
+CONFIG = TrainConfig(epochs=5, batch_size=128, learning_rate=4.0)
 KILLS = int(os.environ.get("PUCL_TEST_KILLS", "2"))  # random moments at which a process is killed
-COMMAND = (
-    *(sys.executable, "-m", "pucl", "pretrain", "digits", "--labelled", "100", "--epochs", "12", "--device", "cpu"),
+WORDS = (
+    *("pretrain", "digits", "--labelled", "100", "--epochs", "8", "--device", "cpu"),
     *("--batch-size", "256", "--learning-rate", "4", "--checkpoint-every", "1"),
 )
 
@@ -101,19 +104,24 @@ def test_signal_saves_in_the_middle_of_an_epoch(number: signal.Signals, tmp_path
     assert torch.equal(weights(whole.encoder), weights(run(view=view, checkpoints=folder, resume=True).encoder))
 
 
-def test_killed_at_random_moments(tmp_path: Path) -> None:
+def test_killed_at_random_moments(tmp_path: Path, command: Command) -> None:
+    """A process is killed while it trains; what goes on, and what was never killed, need no process of their own."""
     began = time.monotonic()
-    done = subprocess.run([*COMMAND, "--out", tmp_path / "whole"], capture_output=True, text=True, check=False)
+    done = command(*WORDS, "--out", tmp_path / "whole")
     assert done.returncode == 0, done.stderr
     lasts = time.monotonic() - began
     expected = (tmp_path / "whole" / "encoder.safetensors").read_bytes()
     moments = np.random.default_rng(0)
     for kill in range(KILLS):
         out = tmp_path / f"killed-{kill}"
-        with subprocess.Popen([*COMMAND, "--out", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            time.sleep(moments.uniform(0.2, 0.95) * lasts)
+        words = [sys.executable, "-m", "pucl", *WORDS, "--out", str(out)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            while not out.exists():  # it is about to train
+                assert process.poll() is None, "it ended before it was killed"
+                time.sleep(0.02)
+            time.sleep(moments.uniform(0, 0.85) * lasts)
             process.kill()
-        again = subprocess.run([*COMMAND, "--out", out, "--resume"], capture_output=True, text=True, check=False)
+        again = command(*WORDS, "--out", out, "--resume")
         assert again.returncode == 0, again.stderr
         assert (out / "encoder.safetensors").read_bytes() == expected
     assert load_encoder(tmp_path / "whole")(torch.as_tensor(X[:3])).shape == (3, 512)

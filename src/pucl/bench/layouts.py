@@ -117,8 +117,8 @@ def notes(table: Table) -> list[str]:
     found = [
         "Accuracy in per cent on test rows: mean ± sample standard deviation (number of seeds) of our own runs, last "
         "epoch; in brackets the paper's number and ours minus it. † The paper gave the true class prior. "
-        "p: two-sided paired t-test against our best row of the column over common seeds, at least two, not "
-        "corrected for the number of rows. prior: what our row was told of the class prior. "
+        "p: two-sided paired t-test over common seeds, at least two, against the best row of the column that has as "
+        "many, not corrected for the number of rows. prior: what our row was told of the class prior. "
         "Rows called ceiling or knn were told every training label."
     ]
     if any(entry.other_code for row in table.rows for entry in row.entries.values()):

@@ -26,7 +26,7 @@ class Label:
 
 @dataclass
 class Entry:
-    """One row in one column: our values by seed, the paper's number, p of the paired test against our best row."""
+    """One row in one column: our values by seed, the paper's number, p against our best row with two seeds at least."""
 
     values: dict[int, float] = field(default_factory=dict)
     published: Published | None = None
@@ -174,16 +174,16 @@ def _add_published(name: str, rows: dict[Label, Row], shown: list[Config]) -> No
 
 
 def _test(column: Column, rows: list[Row]) -> None:
-    """Mark our best row of a column and compare the others with it."""
+    """Mark our best row of a column, and compare the others with the best that has two seeds at least."""
     ours = [row.entries[column] for row in rows if column in row.entries and not row.reference]
     ours = [entry for entry in ours if entry.values]
     if not ours:
         return
-    best = max(ours, key=lambda entry: entry.mean)
-    best.best = True
+    max(ours, key=lambda entry: entry.mean).best = True
+    repeated = max(ours, key=lambda entry: (len(entry.values) > 1, entry.mean))
     for entry in ours:
-        if entry is not best:
-            entry.p_value = paired_p(best.values, entry.values)
+        if entry is not repeated:
+            entry.p_value = paired_p(repeated.values, entry.values)
 
 
 def _place(row: Row, order: list[str]) -> tuple[Any, ...]:
