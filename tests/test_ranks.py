@@ -4,6 +4,7 @@ import json
 import runpy
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from pucl.errors import InputError
-from pucl.training.ranks import own_part
+from pucl.errors import InputError, RunError
+from pucl.training.ranks import averaging, own_part
 
 from conftest import SRC, environment
 
@@ -73,6 +75,7 @@ def train(world: int, out: Path, *, kind: str = "image", epochs: int = 99, resum
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
         env={**environment(SRC), "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -113,6 +116,33 @@ def test_resume_with_another_number_of_processes(alone: Callable[[str], Path], t
     assert (tmp_path / "split" / "step-00000010.json").is_file()
     train(1, tmp_path / "split", resume=True)
     np.testing.assert_allclose(result(alone("image"))["loss"], result(tmp_path / "split")["loss"], rtol=0, atol=1e-4)
+
+
+class Wrapper(nn.Module):
+    """As much of PyTorch's own wrapper as matters here."""
+
+    class Reducer:
+        pass
+
+    def __init__(self, network: nn.Module, **_: Any) -> None:
+        super().__init__()
+        self.network, self.reducer, self.logger = network, Wrapper.Reducer(), object()
+
+
+def test_after_an_error_nothing_holds_the_group_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pucl.training.ranks.rank_and_world", lambda: (0, 2))
+    monkeypatch.setattr("pucl.training.ranks.DistributedDataParallel", Wrapper)
+    held: list[Any] = []
+
+    def fail() -> None:
+        with averaging(nn.Linear(2, 2)) as network:
+            held.extend([network, weakref.ref(network.reducer)])
+            raise RunError("stopped")
+
+    with pytest.raises(RunError) as caught:
+        fail()
+    network, reducer = held
+    assert network in caught.traceback[-1].locals.values() and reducer() is None
 
 
 def test_batch_is_shared_out_evenly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ class Run:
             stack.callback(self.network.eval)
             reporter = stack.enter_context(Reporter(self))
             stop = stack.enter_context(Stop(active=self.watch.checkpoints is not None))
-            update = self._update()
+            update = self._update(stack.enter_context(averaging(self.network)))
             self._join_streams()
             while self.at < self.total:
                 for result in self._epoch(update):
@@ -142,14 +142,14 @@ class Run:
                 raise
         # Outside the handler, whose traceback holds on to the tensors of the failed step.
         asked, alone = self.config.batch_size, rank_and_world()[1] == 1  # others would wait for these attempts
-        plain = self._plain_update() if alone else None
+        plain = self._plain_update(self.network) if alone else None
         fits = fitting_batch(lambda n: plain.gradient(batch[:n], labelled[:n]), asked, self.device) if plain else None
         raise advice(asked, fits)
 
-    def _update(self) -> Callable[[Tensor, Tensor], Result]:
+    def _update(self, network: nn.Module) -> Callable[[Tensor, Tensor], Result]:
         """The step, compiled and captured as configured; captured by default where that is safe."""
         safe = self.device.type == "cuda" and rank_and_world()[1] == 1 and self.trusted
-        update = self._plain_update()
+        update = self._plain_update(network)
         if self.config.compile:
             update.network = torch.compile(update.network, dynamic=False)  # type: ignore[assignment]
             update.view = torch.compile(update.view, dynamic=False)
@@ -157,10 +157,10 @@ class Run:
             return update
         return Captured(update, generators=[self.generator], optimisers=[self.optimiser])
 
-    def _plain_update(self) -> Update:
+    def _plain_update(self, network: nn.Module) -> Update:
         low = self.config.precision == "bfloat16" or (self.config.precision == "auto" and self.device.type == "cuda")
         return Update(
-            network=averaging(self.network),
+            network=network,
             view=self.view,
             objective=self.objective,
             optimiser=self.optimiser,

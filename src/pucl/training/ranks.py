@@ -100,8 +100,19 @@ def shared_batch_norm(network: nn.Module) -> Iterator[None]:
             del module.process_group
 
 
-def averaging(network: nn.Module) -> nn.Module:
-    """The network with the gradients of all processes averaged; alone, the network as it is."""
+@contextmanager
+def averaging(network: nn.Module) -> Iterator[nn.Module]:
+    """The network with the gradients of all processes averaged; alone, the network as it is.
+
+    What averages holds on to the group of processes. It is let go at the end, even when an error keeps the wrapper in
+    its frames: if it were the last to hold the group, it would wait for the group's threads with the interpreter
+    locked, and they for the interpreter.
+    """
     if rank_and_world()[1] == 1:
-        return network
-    return DistributedDataParallel(network, broadcast_buffers=False)
+        yield network
+        return
+    wrapped = DistributedDataParallel(network, broadcast_buffers=False)
+    try:
+        yield wrapped
+    finally:
+        del wrapped.logger, wrapped.reducer
