@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from pucl.errors import InputError
 from pucl.logistic import balanced_weights, fit_logistic, stratified_folds
 from pucl.priors.bbe import bbe
-from pucl.priors.kernel import nystroem
+from pucl.priors.kernel import FLAT, directions, nystroem
 from pucl.priors.rounds import at_gap, play
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.pseudo_labels.prototypes import log_ratio
@@ -139,6 +139,44 @@ def test_ours_hold_where_pupl_breaks(method: str, seed: int) -> None:
     assert accuracy(found, labelled, y) > 0.97
     assert found.prior == pytest.approx(float(y[~labelled].float().mean()), abs=0.04)
     assert accuracy(pseudo_label(z, labelled, method="pupl", seed=seed, guard=True), labelled, y) < 0.9
+
+
+def loud(n: int = 1500, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Classes 4 apart along one quiet axis, beside loud ones that say nothing and faint ones: z, truth."""
+    g = Generator().manual_seed(seed)
+    y = torch.arange(n) % 2 == 0
+    noise, faint = 6 * torch.randn(n, 12, generator=g), 0.1 * torch.randn(n, 20, generator=g)
+    return torch.cat([noise, (4.0 * y - 2 + torch.randn(n, generator=g))[:, None], faint], dim=1), y
+
+
+def test_loud_axes_are_made_quieter() -> None:
+    z, y = loud()
+    labelled = torch.arange(1500) % 4 == 0  # 375, half of the positives
+    plain, ours, more = (
+        pseudo_label(z, labelled, method="kernel_cvir", even=even, prior=1 / 3, repeats=1) for even in (0, None, 0.5)
+    )
+    assert 1 - accuracy(ours, labelled, y) < 0.6 * (1 - accuracy(plain, labelled, y))
+    assert torch.equal(ours.labels, more.labels)
+    few = labelled & (torch.arange(1500) < 900)  # 225 of them
+    plain, ours = (pseudo_label(z, few, method="kernel_cvir", even=even, prior=0.4, repeats=1) for even in (0, None))
+    assert torch.equal(ours.probability, plain.probability), "many axes need many labelled rows"
+    for wrong in (-0.1, 1.5, "all"):
+        with pytest.raises(InputError, match=r"even.*\[0, 1\]"):
+            pseudo_label(z, labelled, method="kernel_cvir", even=wrong)
+
+
+def test_axes_made_alike_by_hand() -> None:
+    # The mean row is the origin; rows have length 1 and variances 0.9, 0.1 and 0.
+    a, b = (0.9**0.5, 0.1**0.5)
+    z = torch.tensor([[a, b, 0.0], [-a, -b, 0.0], [a, -b, 0.0], [-a, b, 0.0]])
+    assert torch.allclose(directions(z), z)
+    for even in (0.5, 1.0):
+        found = directions(5 * z, even=even)
+        slope = (b / a) * ((1 / 9 + FLAT) / (1 + FLAT)) ** (-even / 2)  # 1 / 3 made 3^(−1/2), and 1
+        lengths = (found @ found.T)[0]
+        cos = (1 - slope**2) / (1 + slope**2)
+        assert torch.allclose(lengths, torch.tensor([1.0, -1.0, cos, -cos]), atol=1e-5)
+    assert directions(torch.ones(4, 3), even=0.5).isfinite().all()
 
 
 @pytest.mark.usefixtures("one_draw")

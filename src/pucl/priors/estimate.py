@@ -16,7 +16,7 @@ from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
-from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, nystroem
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, evenness, nystroem
 from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
@@ -131,8 +131,8 @@ def _sample_for(
         return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy()), 0.5
     if rows.ndim == 1:
         return np.asarray(rows.double().numpy()), 0.5
-    points = directions(rows.float() if rows.dtype != torch.float64 else rows)
     positive = torch.from_numpy(labelled)
+    points = directions(rows.float() if rows.dtype != torch.float64 else rows, even=evenness(positive))
 
     @cache
     def draw(number: int) -> Found:

@@ -8,15 +8,32 @@ from pucl.priors.rounds import Features
 
 SPREAD, WIDTH, LANDMARKS = 20.0, 0.5, 400  # where scores through the kernel stand by default
 SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
+EVEN, FEW = 0.5, 250  # how far axes are made alike by default, but not with fewer labelled rows than these
+FLAT = 1e-3  # added to the variance along every axis, as a part of the largest: what is flatter is noise
 
 
-def directions(z: Tensor, *, centred: bool = True) -> Tensor:
+def directions(z: Tensor, *, centred: bool = True, even: float = 0.0) -> Tensor:
     """Rows of length 1 that point from the mean row, or from the origin, to every row of an embedding (n, k).
 
     Seen from the origin all rows of an encoder may lie in a narrow cone, where the kernel can hardly tell them apart.
+    Seen from the mean row a few axes may hold most of the variance, whatever they have to do with the classes: the
+    variance λ along every principal axis becomes λ^(1 − e), with e from 0, which leaves rows as they are, to 1, which
+    makes all axes alike.
     """
     rows = F.normalize(z, dim=1)
-    return F.normalize(rows - rows.mean(dim=0), dim=1) if centred else rows
+    if not centred:
+        return rows
+    rows = rows - rows.mean(dim=0)
+    if even > 0:
+        variances, axes = torch.linalg.eigh((rows.T @ rows / len(rows)).to(torch.float64))
+        parts = variances.clamp(min=0) / variances[-1].clamp(min=torch.finfo(torch.float64).tiny)
+        rows = rows @ (axes * (parts + FLAT) ** (-even / 2)).to(rows.dtype)
+    return F.normalize(rows, dim=1)
+
+
+def evenness(labelled: Tensor) -> float:
+    """How far axes are made alike where nobody says: not at all where labelled rows (n,) are too few for many axes."""
+    return EVEN if int(labelled.sum()) >= FEW else 0.0
 
 
 def nystroem(rows: Tensor, *, width: float, landmarks: int, seed: int) -> Features:

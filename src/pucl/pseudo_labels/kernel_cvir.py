@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from pucl.errors import check_count, check_positive
-from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, nystroem
+from pucl.errors import check_count, check_positive, check_share
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, evenness, nystroem
 from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
@@ -24,6 +24,7 @@ def kernel_cvir(
     width: float = WIDTH,
     landmarks: int = LANDMARKS,
     centred: bool = True,
+    even: float | None = None,
     most: int = MOST,
     repeats: int | None = None,
 ) -> PseudoLabels:
@@ -45,6 +46,9 @@ def kernel_cvir(
         landmarks: how many; all rows when there are fewer.
         centred: whether cosines are between directions from the mean row, not from the origin: held-out positives
             prefer it on hard embeddings and do not mind on others (LOG.md).
+        even: how far the principal axes are made alike before directions are taken, from 0, not at all, to 1, equal
+            variance; for `centred` only. When not given, 0.5 from 250 labelled rows on and 0 below: held-out positives
+            prefer it (LOG.md).
         most: how many labelled and how many unlabelled rows the regressions are fitted to; all are scored.
         repeats: draws of folds and landmarks whose scores and π̂ are averaged; steadier where labels are few. When not
             given, 5 up to 2,000 rows, 3 up to 5,000 and 1 beyond.
@@ -53,7 +57,9 @@ def kernel_cvir(
     check_count(OWNER, "landmarks", landmarks)
     if repeats is not None:
         check_count(OWNER, "repeats", repeats)
-    rows = directions(z, centred=centred)
+    if even is not None:
+        check_share(OWNER, "even", even, closed=True)
+    rows = directions(z, centred=centred, even=evenness(labelled) if even is None else even)
 
     def draw(number: int) -> Found:
         return play(
