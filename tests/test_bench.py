@@ -25,6 +25,7 @@ from pucl.bench.leaderboard import leaderboard
 from pucl.bench.options import resolved
 from pucl.bench.problem import Exam, pose
 from pucl.bench.published import ENCODERS, METHODS, TABLES, published
+from pucl.bench.reach import Goal, read_goals
 from pucl.bench.recipes import train_config
 from pucl.bench.runner import Plan, plan, say_other, select, sweep
 from pucl.bench.stages import Frozen, fit_top
@@ -648,7 +649,7 @@ def test_published_numbers_are_the_reference() -> None:
 
 def test_the_leaderboard_is_what_the_results_say() -> None:
     path = ROOT / "results" / "benchmark.jsonl"
-    page = leaderboard(read_results(path, missing_ok=True))
+    page = leaderboard(read_results(path, missing_ok=True), read_goals(ROOT / "paper" / "reach.toml"))
     assert (ROOT / "docs" / "leaderboard.md").read_text(encoding="utf-8") == page, "run 'pucl bench leaderboard'"
 
 
@@ -663,6 +664,31 @@ def test_a_ranking_without_priors() -> None:
     ]
     assert "nnPU" not in ranking and "ceiling" not in ranking
     assert "No results are stored yet." in leaderboard([])
+
+
+def test_goals_beside_their_ceilings(tmp_path: Path) -> None:
+    path = tmp_path / "reach.toml"
+    block = '[[goal]]\ntasks = ["fmnist1"]\nn_labelled = [1000]\nrecipe = "improved"\n'
+    path.write_text(
+        f'{block}encoder = "lenet5"\ntop = "auto"\nceiling = "ceiling"\n{block}encoder = "cnn7bn"\ntop = "auto"\n'
+        f'goal = 93.5\n{block}encoder = "lenet5"\ntop = "finetune"\nceiling = "ceiling"\n'
+    )
+    rows = leaderboard(results(), read_goals(path)).split("told every label | gap |")[1].split("\n")[2:5]
+    assert rows == [  # the paper's puNCE has 92.1 there
+        "| fmnist1 | 1,000 | lenet5 | improved, auto | 92.50 ± 0.71 (2) | 92.1 | +0.40 | 95.00 (1) | -2.50 |",
+        "| fmnist1 | 1,000 | cnn7bn | improved, auto | 94.00 (1) | 93.5 | +0.50 | – | – |",
+        "| fmnist1 | 1,000 | lenet5 | improved, finetune | – | 92.1 | – | 95.00 (1) | – |",
+    ]
+    knn = Goal("mnist1", 1000, "mlp", "improved", "knn")
+    assert knn.accuracy == published("weak-supervision-knn")["puNCE", ("mnist1", 1000)].accuracy
+    cifar3 = Goal("cifar3", 1000, "cnn13", "improved", "auto")  # in two tables of the paper
+    assert cifar3.accuracy == published("pu-benchmark-2")["puNCE(puPL)", ("cifar3", 1000)].accuracy
+    assert Goal("digits", 100, "mlp", "improved", "knn").accuracy is None
+    path.write_text(f'{block}top = "auto"\nceilings = "ceiling"\n')
+    with pytest.raises(InputError, match="--goals.*ceilings, encoder missing or unknown"):
+        read_goals(path)
+    with pytest.raises(InputError, match=r"nothing\.toml"):
+        read_goals(tmp_path / "nothing.toml")
 
 
 def test_names_are_for_people() -> None:

@@ -9,6 +9,7 @@ from pucl.cli_options import words
 
 app = typer.Typer()
 RESULTS = Path("results/benchmark.jsonl")
+GOALS = Path("paper/reach.toml")
 NAMES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
 Results = Annotated[Path, typer.Option(help="File of results, one JSON line a cell.")]
 
@@ -123,6 +124,9 @@ def table(
 @app.command()
 def leaderboard(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/leaderboard.md"),
+    goals: Annotated[
+        Path | None, typer.Option(help="TOML: which pipelines are held against what; paper/reach.toml if it is there.")
+    ] = None,
     results: Results = RESULTS,
 ) -> None:
     """Write the leaderboard of the documentation from stored results.
@@ -132,7 +136,9 @@ def leaderboard(
     from pucl.bench.leaderboard import write_leaderboard
     from pucl.bench.store import read_results
 
-    write_leaderboard(out, read_results(results, missing_ok=results == RESULTS))
+    if goals is None and GOALS.exists():
+        goals = GOALS
+    write_leaderboard(out, read_results(results, missing_ok=results == RESULTS), goals)
     typer.echo(f"Leaderboard: {out}")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from pucl.bench import reach
 from pucl.bench.cells import Config, is_baseline, is_reference
 from pucl.bench.layouts import as_markdown, ours
 from pucl.bench.published import TABLES
@@ -27,22 +28,25 @@ Every number of ours was run by `pucl bench run` under the [protocols](benchmark
 """
 
 
-def leaderboard(lines: Iterable[Config]) -> str:
-    """The page: the four tables of the paper, then every task with the methods that were told no class prior."""
+def leaderboard(lines: Iterable[Config], goals: Iterable[reach.Goal] = ()) -> str:
+    """The page: the paper's four tables, our goals, then every task with the methods that were told no class prior."""
     stored = list(newest(lines).values())
     parts = [HEAD]
     if not stored:
         parts.append("No results are stored yet.\n")
     for name in TABLES:
         parts.append(f"## {TITLES[name]}\n\n{as_markdown(make_table(name, stored))}")
+    if goals := list(goals):
+        parts.append(f"## Without a prior against the paper with one\n\n{reach.as_markdown(goals, stored)}")
     parts.append(f"## Without a class prior\n\n{_rankings(stored)}")
     return "\n".join(parts)
 
 
-def write_leaderboard(out: Path, lines: Iterable[Config]) -> None:
+def write_leaderboard(out: Path, lines: Iterable[Config], goals: Path | None) -> None:
     """Write the page, whole or not at all."""
+    page = leaderboard(lines, [] if goals is None else reach.read_goals(goals))
     out.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(out, leaderboard(lines).encode())
+    replace_file(out, page.encode())
 
 
 def _rankings(lines: list[Config]) -> str:

@@ -1,0 +1,97 @@
+"""Reach: our pipelines that are told no class prior against what the paper has with the true one."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pucl.bench.cells import Config, is_baseline
+from pucl.bench.layouts import NOTHING, ours
+from pucl.bench.published import TABLES, published
+from pucl.bench.tables import METRIC, Entry, latest_variant
+from pucl.errors import Described, InputError, bad_argument
+
+OWNER = "pucl bench leaderboard"
+NEEDED, OPTIONAL = ("tasks", "n_labelled", "encoder", "recipe", "top"), ("objective", "ceiling", "goal")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A pipeline of ours on one task, shown whatever it reaches, and what it is held against.
+
+    Attributes:
+        ceiling: the top that is told the truth on the same encoder; None where there is none.
+        goal: an accuracy in per cent; None for that of the paper's puNCE, which is given the true prior.
+    """
+
+    task: str
+    n_labelled: int
+    encoder: str
+    recipe: str
+    top: str
+    objective: str = "pucl"
+    ceiling: str | None = None
+    goal: float | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """What is to be reached."""
+        if self.goal is not None:
+            return self.goal
+        method = "puNCE" if self.top == "knn" else "puNCE(puPL)"
+        found = (published(table).get((method, (self.task, self.n_labelled))) for table in TABLES)
+        return next((number.accuracy for number in found if number is not None), None)
+
+
+def read_goals(path: Path) -> list[Goal]:
+    """The goals of a TOML file, in its order: every ``[[goal]]`` for all of its tasks and numbers of labelled rows."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{OWNER}: --goals: {path}: {error}") from None
+    found = []
+    for block in content.get("goal", []):
+        wrong = sorted({*block} - {*NEEDED, *OPTIONAL} | ({*NEEDED} - {*block}))
+        if wrong:
+            allowed = f"goals with {', '.join(NEEDED)} and, if needed, {', '.join(OPTIONAL)}"
+            raise bad_argument(OWNER, "--goals", allowed, Described(f"{', '.join(wrong)} missing or unknown in {path}"))
+        rest = {key: value for key, value in block.items() if key not in ("tasks", "n_labelled")}
+        found += [Goal(task, n, **rest) for n in block["n_labelled"] for task in block["tasks"]]
+    return found
+
+
+def as_markdown(goals: Iterable[Goal], lines: Iterable[Config]) -> str:
+    """One row for every goal: ours, what is to be reached, and the same encoder told every training label."""
+    stored = [line for line in lines if not is_baseline(line["config"]) and line["config"]["prior"] is None]
+    head = ["task", "labelled", "encoder", "ours", "accuracy", "to reach", "difference", "told every label", "gap"]
+    rows = [head, ["---", "---:", "---", "---", "---:", "---:", "---:", "---:", "---:"]]
+    for goal in goals:
+        entry, ceiling = _entry(goal, goal.top, stored), _entry(goal, goal.ceiling, stored)
+        known = entry.values and goal.accuracy is not None
+        both = entry.values and ceiling.values
+        rows.append(
+            [
+                goal.task, f"{goal.n_labelled:,}", goal.encoder, f"{goal.recipe}, {goal.top}", ours(entry),
+                NOTHING if goal.accuracy is None else f"{goal.accuracy:g}",
+                f"{entry.mean - (goal.accuracy or 0):+.2f}" if known else NOTHING,
+                ours(ceiling), f"{entry.mean - ceiling.mean:+.2f}" if both else NOTHING,
+            ]
+        )  # fmt: skip
+    note = (
+        "Ours are told no class prior. To reach: the paper's puNCE with puPL (kNN: puNCE), given the true one, or a "
+        "goal of our own for larger encoders. Told every label: a reference on the same encoder, linear for the recipe "
+        "of the paper, else fine-tuned."
+    )
+    return "\n".join(["| " + " | ".join(row) + " |" for row in rows] + ["", note, ""])
+
+
+def _entry(goal: Goal, top: str | None, lines: Iterable[Mapping[str, Any]]) -> Entry:
+    """Our results of a goal's pipeline with some top; none when there is no such top."""
+    wanted = {
+        "task": goal.task, "n_labelled": goal.n_labelled, "encoder": goal.encoder, "objective": goal.objective,
+        "recipe_name": goal.recipe, "top": top,
+    }  # fmt: skip
+    group = [dict(line) for line in lines if all(line["config"].get(key) == value for key, value in wanted.items())]
+    chosen = latest_variant(group) if group else []
+    return Entry({line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen})
