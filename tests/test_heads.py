@@ -3,6 +3,7 @@
 import copy
 import math
 import time
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -139,6 +140,24 @@ def test_reliability_counts() -> None:
     assert fitted("linear", weighted=False) < fitted("linear") and fitted("mlp", weighted=False) < fitted("mlp")
     # Probabilities that are right need no weights: a row of probability one half says nothing of its class.
     assert fitted("linear", weighted=False) < fitted("linear", soft=True, weighted=False)
+
+
+def test_a_border_far_from_that_of_the_labels_is_moved_there() -> None:
+    # A quarter of a line is surely positive, the rest a little more likely negative: the best logistic curve through
+    # these probabilities is at one half far inside the rest.
+    t = torch.linspace(-1, 1, 401)
+    z, labelled = torch.stack([t, torch.ones_like(t)], dim=1), t > 0.95
+    labels = t > 0.5
+    probability = torch.where(labels, 0.99, 0.47)
+    pseudo = PseudoLabels(labels, torch.where(labelled, 1.0, probability), (2 * probability - 1).abs(), 0.24)
+    head = fit_head(z, labelled, pseudo, method="linear")
+    assert ((head(z) > 0) == labels)[~labelled].float().mean() > 0.99
+    nearer = replace(pseudo, probability=torch.where(labels, pseudo.probability, 0.1))
+    plain = fit_head(z, labelled, nearer, method="linear")
+    share = float((plain(z) > 0)[~labelled].float().mean())
+    assert share != pytest.approx(float(labels[~labelled].float().mean()), abs=0.01), "a border nearby stays"
+    alike = fit_head(torch.ones(401, 2), labelled, pseudo, method="linear")(z[:1])
+    assert alike.isfinite().all(), "rows that are all equal have no border"
 
 
 def test_linear_takes_probabilities_for_what_they_are() -> None:

@@ -6,8 +6,11 @@ from torch import Tensor
 from pucl.heads import LinearHead
 from pucl.heads.scaling import Scaling
 from pucl.logistic import fit_logistic
+from pucl.priors.rounds import cut
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
+
+ASTRAY = 0.1  # of U: by how much the share above the border may differ from that of the labels
 
 
 @register("heads", reference="sec:puPL")
@@ -20,6 +23,9 @@ def linear(
         min_w  Σ_i r_i · CE(σ(w · z_i + b), ỹ_i)  hard and weighted: ỹ is the pseudo-label and r its reliability
 
     Labelled rows count like any other positive, so the share of positives the head sees is that of the pseudo-labels.
+    On an embedding of few dimensions no plane may have the shape of the probabilities, and its border lies far from
+    where the labels change: if the share of U on its positive side differs from that of the labels by more than 0.1,
+    it is moved to agree.
 
     Args:
         z: embeddings (n, k).
@@ -30,8 +36,19 @@ def linear(
             of our study (LOG.md).
         weighted: whether reliability counts; all rows alike otherwise.
     """
-    del labelled
     weight = pseudo.reliability if weighted else torch.ones_like(pseudo.reliability)
     scaling = Scaling.of(z)
-    layer = fit_logistic(scaling(z), pseudo.probability if soft else pseudo.labels, weight, l2=l2)
-    return scaling.head(layer.weight[0], layer.bias[0])
+    rows = scaling(z)
+    layer = fit_logistic(rows, pseudo.probability if soft else pseudo.labels, weight, l2=l2)
+    return scaling.head(layer.weight[0], layer.bias[0] - _border(layer(rows)[~labelled, 0], pseudo.labels[~labelled]))
+
+
+@torch.no_grad()
+def _border(logits: Tensor, labels: Tensor) -> Tensor | float:
+    """The logit that rows of U are to be above to be positive: 0, or where it has as many above as labels say."""
+
+    def off(border: Tensor | float) -> float:
+        return abs(float((logits > border).float().mean() - labels.float().mean()))
+
+    moved = cut(logits, float(labels.float().mean())) if off(0.0) > ASTRAY else 0.0
+    return moved if off(moved) < off(0.0) else 0.0
