@@ -10,7 +10,7 @@ from pucl.priors.rounds import cut
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
-ASTRAY = 0.1  # of U: by how much the share above the border may differ from that of the labels
+ASTRAY = 0.1  # by how much the share of U above the border may differ from π
 
 
 @register("heads", reference="sec:puPL")
@@ -24,8 +24,8 @@ def linear(
 
     Labelled rows count like any other positive, so the share of positives the head sees is that of the pseudo-labels.
     On an embedding of few dimensions no plane may have the shape of the probabilities, and its border lies far from
-    where the labels change: if the share of U on its positive side differs from that of the labels by more than 0.1,
-    it is moved to agree.
+    where they cross one half: if the share of U on its positive side differs from the π of the labeller by more than
+    0.1, it is moved to agree.
 
     Args:
         z: embeddings (n, k).
@@ -40,15 +40,15 @@ def linear(
     scaling = Scaling.of(z)
     rows = scaling(z)
     layer = fit_logistic(rows, pseudo.probability if soft else pseudo.labels, weight, l2=l2)
-    return scaling.head(layer.weight[0], layer.bias[0] - _border(layer(rows)[~labelled, 0], pseudo.labels[~labelled]))
+    return scaling.head(layer.weight[0], layer.bias[0] - _border(layer(rows)[~labelled, 0], pseudo.prior))
 
 
 @torch.no_grad()
-def _border(logits: Tensor, labels: Tensor) -> Tensor | float:
-    """The logit that rows of U are to be above to be positive: 0, or where it has as many above as labels say."""
+def _border(logits: Tensor, prior: float) -> Tensor | float:
+    """The logit that rows of U are to be above to be positive: 0, or where a share of π is above it."""
 
     def off(border: Tensor | float) -> float:
-        return abs(float((logits > border).float().mean() - labels.float().mean()))
+        return abs(float((logits > border).float().mean()) - prior)
 
-    moved = cut(logits, float(labels.float().mean())) if off(0.0) > ASTRAY else 0.0
+    moved = cut(logits, prior) if off(0.0) > ASTRAY else 0.0
     return moved if off(moved) < off(0.0) else 0.0
