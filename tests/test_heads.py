@@ -148,8 +148,7 @@ def test_a_border_far_from_that_of_the_labels_is_moved_there() -> None:
     t = torch.linspace(-1, 1, 401)
     z, labelled = torch.stack([t, torch.ones_like(t)], dim=1), t > 0.95
     labels = t > 0.5
-    probability = torch.where(labels, 0.99, 0.47)
-    pseudo = PseudoLabels(labels, torch.where(labelled, 1.0, probability), (2 * probability - 1).abs(), 0.24)
+    pseudo = PseudoLabels.from_probability(torch.where(labels, 0.99, 0.47), labelled)
     head = fit_head(z, labelled, pseudo, method="linear")
     assert ((head(z) > 0) == labels)[~labelled].float().mean() > 0.99
     nearer = replace(pseudo, probability=torch.where(labels, pseudo.probability, 0.1))

@@ -24,8 +24,8 @@ def linear(
 
     Labelled rows count like any other positive, so the share of positives the head sees is that of the pseudo-labels.
     On an embedding of few dimensions no plane may have the shape of the probabilities, and its border lies far from
-    where they cross one half: if the share of U on its positive side differs from the π of the labeller by more than
-    0.1, it is moved to agree.
+    where they cross one half: if `soft`, and if the share of U on its positive side differs from the π of the labeller
+    by more than 0.1, it is moved to agree.
 
     Args:
         z: embeddings (n, k).
@@ -40,7 +40,8 @@ def linear(
     scaling = Scaling.of(z)
     rows = scaling(z)
     layer = fit_logistic(rows, pseudo.probability if soft else pseudo.labels, weight, l2=l2)
-    return scaling.head(layer.weight[0], layer.bias[0] - _border(layer(rows)[~labelled, 0], pseudo.prior))
+    border = _border(layer(rows)[~labelled, 0], pseudo.prior) if soft else 0.0
+    return scaling.head(layer.weight[0], layer.bias[0] - border)
 
 
 @torch.no_grad()
