@@ -24,8 +24,9 @@ def linear(
 
     Labelled rows count like any other positive, so the share of positives the head sees is that of the pseudo-labels.
     On an embedding of few dimensions no plane may have the shape of the probabilities, and its border lies far from
-    where they cross one half: if `soft`, and if the share of U on its positive side differs from the π of the labeller
-    by more than 0.1, it is moved to agree.
+    where they cross one half: if the share of U on its positive side differs from the π of the labeller by more than
+    0.1, it is moved to agree. Labels without doubt, or taken as such, leave it where cross-entropy puts it: classes
+    that overlap then have fewer rows there than π.
 
     Args:
         z: embeddings (n, k).
@@ -40,7 +41,9 @@ def linear(
     scaling = Scaling.of(z)
     rows = scaling(z)
     layer = fit_logistic(rows, pseudo.probability if soft else pseudo.labels, weight, l2=l2)
-    border = _border(layer(rows)[~labelled, 0], pseudo.prior) if soft else 0.0
+    unlabelled = ~labelled
+    doubt = soft and bool((pseudo.reliability[unlabelled] < 1).any())
+    border = _border(layer(rows)[unlabelled, 0], pseudo.prior) if doubt else 0.0
     return scaling.head(layer.weight[0], layer.bias[0] - border)
 
 
