@@ -668,7 +668,7 @@ def test_a_ranking_without_priors() -> None:
 
 def test_goals_beside_their_ceilings(tmp_path: Path) -> None:
     path = tmp_path / "reach.toml"
-    block = '[[goal]]\ntasks = ["fmnist1"]\nn_labelled = [1000]\nrecipe = "improved"\n'
+    block = '[[goal]]\ntasks = ["fmnist1"]\nn_labelled = 1000\nrecipe = "improved"\n'
     path.write_text(
         f'{block}encoder = "lenet5"\ntop = "auto"\nceiling = "ceiling"\n{block}encoder = "cnn7bn"\ntop = "auto"\n'
         f'goal = 93.5\n{block}encoder = "lenet5"\ntop = "finetune"\nceiling = "ceiling"\n'

@@ -57,8 +57,12 @@ def read_goals(path: Path) -> list[Goal]:
             allowed = f"goals with {', '.join(NEEDED)} and, if needed, {', '.join(OPTIONAL)}"
             raise bad_argument(OWNER, "--goals", allowed, Described(f"{', '.join(wrong)} missing or unknown in {path}"))
         rest = {key: value for key, value in block.items() if key not in ("tasks", "n_labelled")}
-        found += [Goal(task, n, **rest) for n in block["n_labelled"] for task in block["tasks"]]
+        found += [Goal(task, n, **rest) for n in _list(block["n_labelled"]) for task in _list(block["tasks"])]
     return found
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def as_markdown(goals: Iterable[Goal], lines: Iterable[Config]) -> str:
