@@ -1,18 +1,26 @@
 import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
-
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
+
+
+class Run(NamedTuple):
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Run]
 
 
 @pytest.fixture
@@ -36,14 +44,12 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     monkeypatch.setattr(sys.modules["__main__"], "__package__", "")  # the program is pucl, not a module of pytest's
 
-    def run(*words: Any) -> subprocess.CompletedProcess[str]:
+    def run(*words: Any) -> Run:
         monkeypatch.setattr(sys, "argv", ["pucl", *map(str, words)])
         capsys.readouterr()
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")  # as outside of tests
-            with pytest.raises(SystemExit) as ended:
-                main()
-        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capsys.readouterr())
+        with warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
+            main()
+        return Run(int(ended.value.code or 0), *capsys.readouterr())
 
     return run
 

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +19,17 @@ from pucl.bench.cells import key_of
 from pucl.bench.grid import read_grid
 from pucl.bench.runner import current_codes
 from pucl.bench.store import read_results
-from pucl.cli import main
 
-from conftest import ROOT
+from conftest import ROOT, Command
 
 SMOKE = ROOT / "paper" / "smoke.toml"
-Pucl = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def pucl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Pucl:
-    """The command in this process, in an empty folder."""
+def pucl(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """``pucl bench`` in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys.modules["__main__"], "__package__", "")
-
-    def run(*words: Any) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["pucl", "bench", *map(str, words)])
-        capsys.readouterr()
-        with warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
-            main()
-        return (int(ended.value.code or 0), *capsys.readouterr())
-
-    return run
+    return partial(command, "bench")
 
 
 def start(*words: Any, **options: Any) -> "subprocess.Popen[str]":
@@ -105,7 +94,7 @@ def test_a_killed_sweep_goes_on(smoke: tuple[Path, str]) -> None:
     assert "] digits 100 seed 1 pucl+auto (quick, small_cnn): accuracy " in out
 
 
-def test_nothing_is_run_twice(smoke: tuple[Path, str], pucl: Pucl, tmp_path: Path) -> None:
+def test_nothing_is_run_twice(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     shutil.copy(smoke[0], tmp_path / "r.jsonl")
     code, out, _ = pucl("run", SMOKE, "--results", "r.jsonl", "--device", "cpu")
     assert (code, out) == (0, "0 ran in 0 s, 12 already there, 0 skipped, 0 failed\n")
@@ -161,7 +150,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         assert worker.wait(timeout=60) == 0
 
 
-def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Pucl, tmp_path: Path) -> None:
+def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     rows = smoke[0].read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "a.jsonl").write_text("".join(rows[:8]), encoding="utf-8")
     other = json.loads(rows[5])
@@ -173,7 +162,7 @@ def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Pucl, tmp_pa
     assert sorted((tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)) == sorted(rows)
 
 
-def test_other_code_is_said(smoke: tuple[Path, str], pucl: Pucl, tmp_path: Path) -> None:
+def test_other_code_is_said(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     rows = [json.loads(row) for row in smoke[0].read_text(encoding="utf-8").splitlines()]
     for row in rows:
         row["code"] = current_codes()["method" in row["config"]]  # whatever the package was when the sweep ran
@@ -186,7 +175,7 @@ def test_other_code_is_said(smoke: tuple[Path, str], pucl: Pucl, tmp_path: Path)
         assert code == 0 and out.startswith(said)
 
 
-def test_tables_and_pages(smoke: tuple[Path, str], pucl: Pucl, tmp_path: Path) -> None:
+def test_tables_and_pages(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     for name in ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2"):
         code, out, _ = pucl("table", name)  # no results yet: the paper's numbers
         assert code == 0 and out.startswith(f"{name}\n") and "puCL" in out and "–" in out
@@ -217,13 +206,13 @@ def test_tables_and_pages(smoke: tuple[Path, str], pucl: Pucl, tmp_path: Path) -
         (("tabel",), "No such command 'tabel'"),
     ],
 )
-def test_what_people_get_wrong_is_one_line(pucl: Pucl, tmp_path: Path, words: tuple[Any, ...], message: str) -> None:
+def test_what_people_get_wrong_is_one_line(pucl: Command, tmp_path: Path, words: tuple[Any, ...], message: str) -> None:
     code, out, err = pucl(*words)
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize("verb", ["run", "add", "table", "leaderboard"])
-def test_every_verb_has_an_example(pucl: Pucl, verb: str) -> None:
+def test_every_verb_has_an_example(pucl: Command, verb: str) -> None:
     code, out, _ = pucl(verb, "--help")
     assert code == 0 and f"Example: pucl bench {verb} " in out

@@ -6,58 +6,42 @@ import pty
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 from model_examples import HEADER, N, S, changed, table_rows, vectors, write_images, write_table
-from pucl.cli import main
 from pucl.models.folder import load_model, read_about
+
+from conftest import Command, Run
 
 QUICK = ("--encoder", "raw", "--head", "linear", "--labeller", "pupl", "--prior", "0.3")
 READ = ("--label", "known", "--id-column", "id")
 
 
-class Run(NamedTuple):
-    """What came of a command."""
-
-    code: int
-    out: str
-    err: str
-
-
-Pucl = Callable[..., Run]
-
-
 @pytest.fixture
-def pucl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Pucl:
+def pucl(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """The command in this process, in a folder with people.csv in it."""
     write_table(tmp_path / "people.csv")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys.modules["__main__"], "__package__", "")  # the program is pucl, not a module of pytest's
 
     def run(*words: Any) -> Run:
-        monkeypatch.setattr(sys, "argv", ["pucl", *map(str, words)])
-        capsys.readouterr()
         with warnings.catch_warnings():
             warnings.simplefilter("default")  # as outside of tests
-            with pytest.raises(SystemExit) as ended:
-                main()
-        return Run(int(ended.value.code or 0), *capsys.readouterr())
+            return command(*words)
 
     return run
 
 
 @pytest.fixture
-def model(pucl: Pucl) -> str:
+def model(pucl: Command) -> str:
     assert pucl("fit", "people.csv", *READ, *QUICK, "--out", "model").code == 0
     return "model"
 
 
-def test_from_data_to_a_report(pucl: Pucl, tmp_path: Path) -> None:
+def test_from_data_to_a_report(pucl: Command, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     fit = pucl("fit", "people.csv", *READ, *QUICK, "--out", "model")
     assert fit.code == 0 and fit.err == "" and "60 rows of kind table, 20 known positives" in fit.out
@@ -72,7 +56,7 @@ def test_from_data_to_a_report(pucl: Pucl, tmp_path: Path) -> None:
     assert "pucl fit people.csv" in load_model("model").about["command"]
 
 
-def test_every_verb_speaks_json(pucl: Pucl) -> None:
+def test_every_verb_speaks_json(pucl: Command) -> None:
     fit = pucl("fit", "people.csv", *READ, *QUICK, "--out", "model", "--json")
     assert json.loads(fit.out)["out"] == "model" and json.loads(fit.out)["rows"]["n"] == N
     predict = json.loads(pucl("predict", "model", "people.csv", "--out", "scores.parquet", "--json").out)
@@ -89,14 +73,14 @@ def test_every_verb_speaks_json(pucl: Pucl) -> None:
     assert json.loads(export.out)["out"] == "model.onnx" and export.err == ""
 
 
-def test_a_prior_through_a_model(pucl: Pucl, model: str) -> None:
+def test_a_prior_through_a_model(pucl: Command, model: str) -> None:
     words = ("prior", "people.csv", *READ, "--method", "elkan_noto")
     assert pucl(*words, "--model", model).out.endswith(", by elkan_noto\n")
     assert pucl(*words, "--model", "nowhere").code == 2
     assert pucl(*words, "--rows", "40", "--columns", "age").code == 0
 
 
-def test_images_and_vectors(pucl: Pucl, tmp_path: Path) -> None:
+def test_images_and_vectors(pucl: Command, tmp_path: Path) -> None:
     write_images(tmp_path / "pictures")
     assert pucl("fit", "pictures", *QUICK, "--out", "of-pictures").code == 0
     assert pucl("predict", "of-pictures", "pictures", "--out", "p.csv").out.startswith("24 rows")
@@ -112,7 +96,7 @@ def test_images_and_vectors(pucl: Pucl, tmp_path: Path) -> None:
     assert crossed.code == 2 and "vectors of 4 numbers, as in training; got the folder pictures" in crossed.err
 
 
-def test_warnings_are_clean_lines_and_kept(pucl: Pucl) -> None:
+def test_warnings_are_clean_lines_and_kept(pucl: Command) -> None:
     rows = [[*row, 7] for row in table_rows()]
     write_table(Path("same.csv"), rows, [*HEADER, "same"])
     fit = pucl("fit", "same.csv", *READ, *QUICK, "--out", "model")
@@ -146,7 +130,7 @@ json = true
 """
 
 
-def test_a_file_of_options_and_the_command_line_wins(pucl: Pucl) -> None:
+def test_a_file_of_options_and_the_command_line_wins(pucl: Command) -> None:
     Path("fit.toml").write_text(CONFIG, encoding="utf-8")
     found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--prior", "0.4", "--seed", "4").out)
     assert found["prior"]["value"] == 0.4 and found["seed"] == 4 and found["rows"]["n"] == 50
@@ -155,7 +139,7 @@ def test_a_file_of_options_and_the_command_line_wins(pucl: Pucl) -> None:
     assert found["seed"] == 3 and load_model("model").schema.needed == ("age",)
 
 
-def test_a_file_may_hold_every_option_of_fit(pucl: Pucl) -> None:
+def test_a_file_may_hold_every_option_of_fit(pucl: Command) -> None:
     for words in (("fit", "--help"), ("prior", "--help")):
         assert pucl(*words).code == 0
     import typer
@@ -189,7 +173,7 @@ def test_a_file_may_hold_every_option_of_fit(pucl: Pucl) -> None:
         ("epochs =", "c.toml cannot be read"),
     ],
 )
-def test_mistakes_in_a_file_of_options(pucl: Pucl, text: str, message: str) -> None:
+def test_mistakes_in_a_file_of_options(pucl: Command, text: str, message: str) -> None:
     Path("c.toml").write_text(text, encoding="utf-8")
     assert one_line(pucl("fit", "people.csv", *READ, "--out", "model", "--config", "c.toml"), message)
     assert not Path("model").exists()
@@ -235,13 +219,13 @@ def one_line(run: Run, message: str) -> bool:
         ((*READ, "--out", "/proc/nothing/model"), "in a place that can be written to; /proc/nothing/model: "),
     ],
 )
-def test_mistakes_of_fit(pucl: Pucl, words: tuple[str, ...], message: str) -> None:
+def test_mistakes_of_fit(pucl: Command, words: tuple[str, ...], message: str) -> None:
     Path("strangers.txt").write_text("r01\nr99\n", encoding="utf-8")
     assert one_line(pucl("fit", "people.csv", "--out", "model", *words), message)
     assert here() == ["people.csv", "strangers.txt"]
 
 
-def test_a_model_needs_a_place(pucl: Pucl) -> None:
+def test_a_model_needs_a_place(pucl: Command) -> None:
     assert one_line(pucl("fit", "people.csv", *READ), "--out must be given")
 
 
@@ -259,13 +243,13 @@ def test_a_model_needs_a_place(pucl: Pucl) -> None:
         ([[*row[:2], f"{row[0]} wrote us a long letter", *row[3:]] for row in table_rows()], "got free text, such as"),
     ],
 )
-def test_tables_that_cannot_be(pucl: Pucl, rows: list[list[Any]], message: str) -> None:
+def test_tables_that_cannot_be(pucl: Command, rows: list[list[Any]], message: str) -> None:
     write_table(Path("bad.csv"), rows)
     run = pucl("fit", "bad.csv", *READ, *QUICK, "--out", "model")
     assert one_line(run, message) and not Path("model").exists()
 
 
-def test_arrays_folders_and_files_that_cannot_be(pucl: Pucl, tmp_path: Path) -> None:
+def test_arrays_folders_and_files_that_cannot_be(pucl: Command, tmp_path: Path) -> None:
     x = vectors()
     x[7, 1] = np.nan
     np.save("nan.npy", x)
@@ -291,7 +275,7 @@ def test_arrays_folders_and_files_that_cannot_be(pucl: Pucl, tmp_path: Path) -> 
     assert skipped.code == 0 and skipped.err.startswith("pucl: warning: 1 of 25 images cannot be read and are skipped")
 
 
-def test_mistakes_of_the_other_verbs(pucl: Pucl, model: str) -> None:
+def test_mistakes_of_the_other_verbs(pucl: Command, model: str) -> None:
     write_table(Path("narrow.csv"), [row[:3] for row in table_rows()], HEADER[:3])
     write_table(Path("text.csv"), changed("age", "old"))
     before = here()
@@ -319,13 +303,13 @@ def test_mistakes_of_the_other_verbs(pucl: Pucl, model: str) -> None:
     assert here() == before
 
 
-def test_a_damaged_model_is_one_line(pucl: Pucl, model: str) -> None:
+def test_a_damaged_model_is_one_line(pucl: Command, model: str) -> None:
     path = Path(model) / "head.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     assert one_line(pucl("predict", model, "people.csv", "--out", "s.csv"), "another or a damaged one")
 
 
-def test_a_label_of_other_numbers(pucl: Pucl) -> None:
+def test_a_label_of_other_numbers(pucl: Command) -> None:
     write_table(Path("twos.csv"), [[*row[:4], 2 if row[4] else 1] for row in table_rows()])
     assert one_line(pucl("fit", "twos.csv", *READ, *QUICK, "--out", "model"), "got the values [1.0, 2.0]")
     for value in ("2", "2.0"):
@@ -347,7 +331,7 @@ def test_a_label_of_other_numbers(pucl: Pucl) -> None:
         ("pucl ins", {"inspect"}),
     ],
 )
-def test_names_complete(pucl: Pucl, monkeypatch: pytest.MonkeyPatch, words: str, expected: set[str]) -> None:
+def test_names_complete(pucl: Command, monkeypatch: pytest.MonkeyPatch, words: str, expected: set[str]) -> None:
     monkeypatch.setenv("_PUCL_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
@@ -355,18 +339,18 @@ def test_names_complete(pucl: Pucl, monkeypatch: pytest.MonkeyPatch, words: str,
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_can_be_told(pucl: Pucl, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+def test_the_shell_can_be_told(pucl: Command, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
     monkeypatch.setenv("_PUCL_COMPLETE", f"source_{shell}")
     assert f"_PUCL_COMPLETE=complete_{shell}" in pucl().out
 
 
 @pytest.mark.parametrize("verb", ["fit", "predict", "prior", "inspect", "report", "export"])
-def test_every_verb_has_an_example(pucl: Pucl, verb: str) -> None:
+def test_every_verb_has_an_example(pucl: Command, verb: str) -> None:
     run = pucl(verb, "--help")
     assert run.code == 0 and f"Example: pucl {verb} " in run.out and "--json" in run.out
 
 
-def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(pucl: Pucl, model: str) -> None:
+def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(pucl: Command, model: str) -> None:
     words = [sys.executable, "-m", "pucl", "predict", model, "people.csv", "--out", "s.csv"]
     ours, theirs = pty.openpty()
     run = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, text=True, check=True)

@@ -38,7 +38,7 @@ def test_own_vectors_to_an_encoder_that_loads(tmp_path: Path, command: Command) 
     z = pucl.embed(load_encoder(tmp_path / "out"), x)
     assert z.shape == (200, 300) and z.isfinite().all()
     again = command("pretrain", tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "out", *QUICK)
-    assert again.returncode == 2 and again.stderr.count("\n") == 1, "an old run is not written over"
+    assert again.code == 2 and again.err.count("\n") == 1, "an old run is not written over"
     assert torch.equal(z, pucl.embed(load_encoder(tmp_path / "out"), x))
 
 
@@ -48,7 +48,7 @@ def test_a_table_keeps_its_transform(tmp_path: Path, command: Command) -> None:
     (tmp_path / "t.csv").write_text(f"id,number,kind,known\n{rows}\n")
     words = ("--label", "known", "--out", tmp_path / "out", "--epochs", "1", "--device", "cpu")
     done = command("pretrain", tmp_path / "t.csv", *words)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     transform = pucl.TableTransform.from_json((tmp_path / "out" / "table.json").read_text())
     assert "number" in transform.columns
 
@@ -69,8 +69,8 @@ def test_a_table_keeps_its_transform(tmp_path: Path, command: Command) -> None:
 )
 def test_mistakes_are_one_line(words: tuple[str, ...], message: str, tmp_path: Path, command: Command) -> None:
     done = command("pretrain", *words, "--out", tmp_path / "out")
-    assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.count("\n") == 1 and message in done.stderr
+    assert done.code == 2 and done.out == ""
+    assert done.err.count("\n") == 1 and message in done.err
     assert not (tmp_path / "out" / "encoder.json").exists()
 
 

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,10 @@ from pucl.bench.cells import Config, is_baseline
 from pucl.bench.layouts import ours
 from pucl.bench.published import METHODS, TABLES, Published, published
 from pucl.bench.store import newest
-from pucl.bench.tables import METRIC, latest_variant, preset_of
 from pucl.bench.tables import Entry as Cell
-from pucl.errors import Described, InputError, bad_argument
-from pucl.files import replace_file
+from pucl.bench.tables import by_seed, latest_variant, preset_of
+from pucl.errors import Described, bad_argument
+from pucl.files import read_toml, replace_file
 from pucl.registry import Entry, entries
 
 OWNER = "pucl bench baselines"
@@ -89,10 +88,7 @@ def write_page(out: Path, lines: Iterable[Config], notes: Path) -> None:
 
 def read_notes(path: Path) -> dict[str, dict[str, str]]:
     """Explanations by task and method from a TOML file; unknown names are errors."""
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{OWNER}: {path} cannot be read: {error}") from None
+    found = read_toml(OWNER, "--notes", path)
     for task, texts in found.items():
         for name in texts if task in TASKS else [task]:
             if name not in entries("baselines"):
@@ -166,7 +162,7 @@ def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str
     chosen = latest_variant(lines)
     preset = preset_of(chosen[0]["config"])
     mean = sum(line["seconds"] for line in chosen) / len(chosen)
-    values = {line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen}
+    values = by_seed(chosen)
     return Cell(values), f"{mean:.0f}", _changed(chosen[0]["config"]["settings"], preset)
 
 

@@ -22,7 +22,6 @@ prior = "oracle"
 ```
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -33,7 +32,8 @@ from pucl.bench.options import resolved, values_of
 from pucl.bench.recipes import resolve_recipe
 from pucl.bench.tops import check_prior, check_teacher, resolve_top
 from pucl.data.pu_split import SETTINGS
-from pucl.errors import Described, InputError, bad_argument, check_count, unknown_name
+from pucl.errors import Described, bad_argument, check_count, unknown_name
+from pucl.files import read_toml
 from pucl.registry import get
 
 PLACE = ("tasks", "n_labelled", "setting", "seeds", "encoder", "prior")
@@ -45,13 +45,7 @@ BLOCK = "block"
 
 def read_grid(path: Path) -> list[Config]:
     """The cells of a grid, in its order, each once; whatever is wrong in the file is one error that names it."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise bad_argument("pucl bench", "GRID", "a TOML file that exists", str(path)) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"pucl bench: {path} cannot be read: {' '.join(str(error).split())}") from None
-    return Grid(path.name, content).cells()
+    return Grid(path.name, read_toml("pucl bench", "GRID", path)).cells()
 
 
 class Grid:

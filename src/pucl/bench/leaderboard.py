@@ -9,7 +9,7 @@ from pucl.bench.cells import Config, is_baseline, is_reference
 from pucl.bench.layouts import as_markdown, ours
 from pucl.bench.published import TABLES
 from pucl.bench.store import newest
-from pucl.bench.tables import METRIC, Entry, Label, label_of, latest_variant, make_table
+from pucl.bench.tables import Entry, Label, by_seed, label_of, latest_variant, make_table
 from pucl.files import replace_file
 
 TITLES: Mapping[str, str] = MappingProxyType(
@@ -66,7 +66,7 @@ def _ranking(task: str, n: int, rows: dict[Label, list[Config]]) -> str:
     entries = []
     for label, group in rows.items():
         chosen = latest_variant(group)
-        entry = Entry({line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen})
+        entry = Entry(by_seed(chosen))
         kind = "baseline" if is_baseline(chosen[0]["config"]) else "pipeline"
         entries.append((-entry.mean, label.method, label.recipe, kind, ours(entry)))
     table = [f"| {at} | {name} | {recipe} | {kind} | {text} |" for at, (_, name, recipe, kind, text)

@@ -1,6 +1,5 @@
 """Reach: our pipelines that are told no class prior against what the paper has with the true one."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import Any
 from pucl.bench.cells import Config, is_baseline
 from pucl.bench.layouts import NOTHING, ours
 from pucl.bench.published import TABLES, published
-from pucl.bench.tables import METRIC, Entry, latest_variant
-from pucl.errors import Described, InputError, bad_argument
+from pucl.bench.tables import Entry, by_seed, latest_variant
+from pucl.errors import Described, bad_argument
+from pucl.files import read_toml
 
 OWNER = "pucl bench leaderboard"
 NEEDED, OPTIONAL = ("tasks", "n_labelled", "encoder", "recipe", "top"), ("objective", "ceiling", "goal")
@@ -46,12 +46,8 @@ class Goal:
 
 def read_goals(path: Path) -> list[Goal]:
     """The goals of a TOML file, in its order: every ``[[goal]]`` for all of its tasks and numbers of labelled rows."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{OWNER}: --goals: {path}: {error}") from None
     found = []
-    for block in content.get("goal", []):
+    for block in read_toml(OWNER, "--goals", path).get("goal", []):
         wrong = sorted({*block} - {*NEEDED, *OPTIONAL} | ({*NEEDED} - {*block}))
         if wrong:
             allowed = f"goals with {', '.join(NEEDED)} and, if needed, {', '.join(OPTIONAL)}"
@@ -97,5 +93,4 @@ def _entry(goal: Goal, top: str | None, lines: Iterable[Mapping[str, Any]]) -> E
         "recipe_name": goal.recipe, "top": top,
     }  # fmt: skip
     group = [dict(line) for line in lines if all(line["config"].get(key) == value for key, value in wanted.items())]
-    chosen = latest_variant(group) if group else []
-    return Entry({line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen})
+    return Entry(by_seed(latest_variant(group)) if group else {})

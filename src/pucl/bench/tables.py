@@ -94,7 +94,7 @@ def make_table(name: str, lines: Iterable[Config], codes: Mapping[bool, str] | N
         config = chosen[0]["config"]
         row = rows.setdefault(label, Row(label, {}, is_reference(config) and name != "weak-supervision-knn"))
         row.entries[column] = Entry(
-            values={line["config"]["seed"]: float(line["metrics"][METRIC]) for line in chosen},
+            values=by_seed(chosen),
             published=paper.published(name).get((paper.counterpart(name, config) or "", column)),
             other_code=codes is not None and any(line["code"] != codes[is_baseline(config)] for line in chosen),
         )
@@ -127,6 +127,11 @@ def latest_variant(lines: list[Config]) -> list[Config]:
     last = variant_of(max(lines, key=lambda line: (line["time"], line["key"]))["config"])
     chosen = [line for line in lines if variant_of(line["config"]) == last]
     return sorted(chosen, key=lambda line: int(line["config"]["seed"]))
+
+
+def by_seed(lines: Iterable[Config]) -> dict[int, float]:
+    """Accuracies in per cent, by seed."""
+    return {line["config"]["seed"]: float(line["metrics"][METRIC]) for line in lines}
 
 
 def preset_of(config: Mapping[str, Any]) -> dict[str, Any]:
