@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from pucl.errors import InputError, bad_argument
+from pucl.errors import Described, InputError, bad_argument
 
 # What file systems answer that cannot fsync a folder.
 CANNOT_SYNC = (errno.EINVAL, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
@@ -45,7 +45,7 @@ def _sync_folder(folder: Path) -> None:
 def read_toml(owner: str, argument: str, path: Path) -> dict[str, Any]:
     """The content of a TOML file that was given as some argument."""
     if not path.is_file():
-        raise bad_argument(owner, argument, "a TOML file that exists", str(path))
+        raise bad_argument(owner, argument, "a TOML file that exists", Described(repr(str(path))))
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
