@@ -1,13 +1,13 @@
 """Options that several verbs share: how data is read, names that complete, and a TOML file in the place of options."""
 
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from pucl.errors import bad_argument, unknown_name
-from pucl.files import read_toml
+from pucl.errors import InputError, bad_argument, unknown_name
 
 
 def names_of(family: str, *more: str) -> Callable[[str], list[str]]:
@@ -91,7 +91,13 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(verb: str, config: Path) -> dict[str, Any]:
-    return {key.replace("-", "_"): value for key, value in read_toml(f"pucl {verb}", "--config", config).items()}
+    if not config.is_file():
+        raise bad_argument(f"pucl {verb}", "--config", "a TOML file that exists", str(config))
+    try:
+        content = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"pucl {verb}: {config} cannot be read: {error}") from None
+    return {key.replace("-", "_"): value for key, value in content.items()}
 
 
 def _check_type(owner: str, key: str, value: Any, hint: Any) -> None:

@@ -1,13 +1,9 @@
-"""Files that are written whole or not at all, and settings that are read with one clear error."""
+"""Files that are written whole or not at all."""
 
 import contextlib
 import errno
 import os
-import tomllib
 from pathlib import Path
-from typing import Any
-
-from pucl.errors import Described, InputError, bad_argument
 
 # What file systems answer that cannot fsync a folder.
 CANNOT_SYNC = (errno.EINVAL, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
@@ -40,13 +36,3 @@ def _sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in CANNOT_SYNC:
             raise
-
-
-def read_toml(owner: str, argument: str, path: Path) -> dict[str, Any]:
-    """The content of a TOML file that was given as some argument."""
-    if not path.is_file():
-        raise bad_argument(owner, argument, "a TOML file that exists", Described(repr(str(path))))
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{owner}: {path} cannot be read: {' '.join(str(error).split())}") from None

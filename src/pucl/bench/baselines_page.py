@@ -14,8 +14,9 @@ from pucl.bench.published import METHODS, TABLES, Published, published
 from pucl.bench.store import newest
 from pucl.bench.tables import Entry as Cell
 from pucl.bench.tables import by_seed, latest_variant, preset_of
+from pucl.bench.toml import read_toml
 from pucl.errors import Described, bad_argument
-from pucl.files import read_toml, replace_file
+from pucl.files import replace_file
 from pucl.registry import Entry, entries
 
 OWNER = "pucl bench baselines"

@@ -30,10 +30,10 @@ from typing import Any
 from pucl.bench.cells import ORACLE, TEACHER, Config, key_of, registered
 from pucl.bench.options import resolved, values_of
 from pucl.bench.recipes import resolve_recipe
+from pucl.bench.toml import read_toml
 from pucl.bench.tops import check_prior, check_teacher, resolve_top
 from pucl.data.pu_split import SETTINGS
 from pucl.errors import Described, bad_argument, check_count, unknown_name
-from pucl.files import read_toml
 from pucl.registry import get
 
 PLACE = ("tasks", "n_labelled", "setting", "seeds", "encoder", "prior")

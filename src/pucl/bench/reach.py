@@ -9,8 +9,8 @@ from pucl.bench.cells import Config, is_baseline
 from pucl.bench.layouts import NOTHING, ours
 from pucl.bench.published import TABLES, published
 from pucl.bench.tables import Entry, by_seed, latest_variant
+from pucl.bench.toml import read_toml
 from pucl.errors import Described, bad_argument
-from pucl.files import read_toml
 
 OWNER = "pucl bench leaderboard"
 NEEDED, OPTIONAL = ("tasks", "n_labelled", "encoder", "recipe", "top"), ("objective", "ceiling", "goal")
