@@ -355,24 +355,24 @@ def write_alzheimer(root: Path, *shape: int) -> None:
 
 
 def test_alzheimer(root: Path) -> None:
-    write_alzheimer(root, 64, 64)
+    write_alzheimer(root, 128, 128)
     data = load("alzheimer")
-    assert data.x_train.shape == (8, 1, 64, 64) and data.y_train.tolist() == [True] * 6 + [False] * 2
-    assert np.array_equal(data.x_train[7, 0], noise(2, 64, 64, seed=3)[1]), "no resampling where the size fits"
-    assert np.array_equal(data.x_test[2, 0], noise(2, 64, 64, seed=11)[0])
+    assert data.x_train.shape == (8, 1, 128, 128) and data.y_train.tolist() == [True] * 6 + [False] * 2
+    assert np.array_equal(data.x_train[7, 0], noise(2, 128, 128, seed=3)[1]), "no resampling where the size fits"
+    assert np.array_equal(data.x_test[2, 0], noise(2, 128, 128, seed=11)[0])
     assert load("alzheimer", size=32).x_test.shape == (8, 1, 32, 32)
     assert message(lambda: load("alzheimer", size=0)) == "pucl.data: size must be a whole number ≥ 1; got 0"
 
 
 def test_the_middle_of_a_long_image_is_kept(root: Path) -> None:
-    write_alzheimer(root, 64, 64)
-    tall = noise(96, 64)
+    write_alzheimer(root, 128, 128)
+    tall = noise(192, 128)
     write_images(root / "alzheimer-mri" / "train" / KINDS[0], tall)
-    assert np.array_equal(load("alzheimer").x_train[0, 0], tall[16:80])
+    assert np.array_equal(load("alzheimer").x_train[0, 0], tall[32:160])
 
 
 def test_an_unreadable_image_is_named_and_skipped_only_when_asked(root: Path) -> None:
-    write_alzheimer(root, 64, 64)
+    write_alzheimer(root, 128, 128)
     folder = root / "alzheimer-mri" / "train"
     whole = folder / KINDS[1] / "001.png"
     cut, text_file = folder / KINDS[1] / "cut.png", folder / KINDS[3] / "text.jpg"
@@ -383,11 +383,11 @@ def test_an_unreadable_image_is_named_and_skipped_only_when_asked(root: Path) ->
     with pytest.warns(UserWarning, match=f"2 unreadable .* left out: {cut}, {text_file}"):
         data = load("alzheimer", skip_unreadable=True)
     assert len(data.x_train) == 8 and data.y_train.sum() == 6
-    assert np.array_equal(data.x_train[6, 0], noise(2, 64, 64, seed=3)[0])
+    assert np.array_equal(data.x_train[6, 0], noise(2, 128, 128, seed=3)[0])
 
 
 def test_a_class_folder_that_is_missing(root: Path) -> None:
-    write_alzheimer(root, 64, 64)
+    write_alzheimer(root, 128, 128)
     (root / "alzheimer-mri" / "test" / KINDS[2]).rename(root / "elsewhere")
     text = "alzheimer: the test split must be one with images of every class of the task; got none of ModerateDemented"
     assert message(lambda: load("alzheimer")) == text

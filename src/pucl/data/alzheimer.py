@@ -12,10 +12,12 @@ HEALTHY = ("NonDemented",)
 
 
 @register("datasets", reference="sec:add_exp", inputs=("image",))
-def alzheimer(*, seed: int = 0, size: int = 64, skip_unreadable: bool = False) -> Dataset:
+def alzheimer(*, seed: int = 0, size: int = 128, skip_unreadable: bool = False) -> Dataset:
     """Alzheimer: MRI images of demented patients against those of healthy people; prior 0.5.
 
-    The grey slices of 176 × 208 pixels are scaled to `size` × `size`; of the longer side the middle is kept.
+    The grey slices of 176 × 208 pixels are scaled to `size` × `size`; of the longer side the middle is kept. A person
+    has 32 slices, of which the lower 25 or 26 are training rows and the others test rows: a test row has its like among
+    the training rows in the person, never in the height.
 
     Args:
         seed: without effect, the split is the published one.
