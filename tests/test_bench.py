@@ -2,8 +2,10 @@
 
 import ast
 import csv
+import errno
 import io
 import json
+import os
 import re
 import sys
 from dataclasses import fields, replace
@@ -15,7 +17,7 @@ import pytest
 import torch
 from scipy.stats import ttest_rel
 
-from pucl.bench import crew, problem, stages, work
+from pucl.bench import crew, problem, stages, store, work
 from pucl.bench.baselines_page import baselines_page, read_notes
 from pucl.bench.cells import Config, encoder_of, is_reference, key_of, name_of, units
 from pucl.bench.fingerprint import NOT_OF_PIPELINES, OF_CELLS, files, fingerprint
@@ -507,16 +509,67 @@ def test_damage_elsewhere_is_an_error(tmp_path: Path) -> None:
         (f"{text[:40]}\n{text}\n", "line 1, must be a result of 'pucl bench run'; got not JSON"),
         (f"{text}\n{{}}\n", "line 2, must be a result of 'pucl bench run'; got no line of"),
         (f"{tampered}\n", "got a configuration that its key does not belong to"),
+        (
+            f"{text}\n{json.dumps({**line, 'time': 3})}\n",
+            "line 2, must be a result of 'pucl bench run'; got no line of",
+        ),
+        (f"{text}\n{json.dumps({**line, 'metrics': {}})}\n", "got metrics without an accuracy"),
+        (f"{text}\n{json.dumps({**line, 'metrics': {'accuracy': float('nan')}})}\n{text}\n", "got not JSON"),
+        (f"{json.dumps({**line, 'config': {}, 'key': key_of({})})}\n", "got a configuration that is no cell's"),
+        ("some words\n", "line 1, must be a result of 'pucl bench run'; got not JSON"),
+        ("[block]\nseeds = 1\n", "line 1, must be a result of 'pucl bench run'; got not JSON"),
     ):
         path.write_text(content)
         with pytest.raises(InputError, match=re.escape(words)):
             read_results(path)
+        with pytest.raises(InputError, match=re.escape(words)), writing(path):
+            pass
+        assert path.read_text() == content, "what is refused stays as it is"
 
 
 def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with writing(path), pytest.raises(RunError, match="another process is writing to"), writing(path):
         pass
+    assert not path.exists(), "an empty file is left"
+
+
+def test_a_file_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, first, lock = tmp_path / "r.jsonl", line_of(baseline()), store._lock
+
+    def late(path: Path, handle: int) -> None:
+        monkeypatch.setattr(store, "_lock", lock)
+        write_results(path, [first])  # a merge that ends between opening and locking
+        lock(path, handle)
+
+    monkeypatch.setattr(store, "_lock", late)
+    with writing(path) as writer:
+        writer.add(line_of(baseline(seeds=[1])))
+    assert [line["config"]["seed"] for line in read_results(path)] == [0, 1]
+
+
+def test_a_merge_writes_through_a_link(tmp_path: Path) -> None:
+    link, behind = tmp_path / "link.jsonl", tmp_path / "behind.jsonl"
+    link.symlink_to(behind)
+    write_results(link, [line_of(baseline())])
+    assert link.is_symlink() and len(read_results(behind)) == 1
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "r.jsonl"
+    write_results(path, [line_of(baseline())])
+    with writing(path) as writer:
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(RunError, match=r"cannot write to .*r\.jsonl: No space left on device; choose another file"):
+            writer.add(line_of(baseline(seeds=[1])))
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="No space left on device"):
+        write_results(path, [])
+    assert len(read_results(path)) == 1
 
 
 def test_merging_two_machines() -> None:
@@ -595,6 +648,7 @@ def test_the_paired_test() -> None:
     assert literal.p_value == pytest.approx(2 / np.pi * np.arctan(1 / 83), rel=1e-6)
     assert paired_p({0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.5}) == 0.0 and paired_p({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0}) == 1.0
     assert paired_p({0: 1.0, 1: 2.0}, {1: 1.0, 2: 2.0}) is None
+    assert best.held_to and not literal.held_to
     a, b = {0: 1.0, 1: 2.0, 2: 4.0, 3: 0.0}, {0: 0.5, 1: 2.5, 2: 3.0, 4: 9.0}
     assert paired_p(a, b) == pytest.approx(ttest_rel([1.0, 2.0, 4.0], [0.5, 2.5, 3.0]).pvalue)
 
@@ -603,6 +657,7 @@ def test_the_forms_of_a_table() -> None:
     table = make_table("pu-benchmark-1", results(), {True: "c0de", False: "c0de"})
     text = write(table, "text")
     assert "53.00 ± 3.61 (3)" in text and "[91.8 -38.80]" in text and "88.00 (1)*" in text and "[89.7† -1.70]" in text
+    assert "92.50 ± 0.71 (2)‡" in text and "93.50 ± 0.71 (2)‡" not in text and "against ‡" in text
     assert "* Made by other code" in text and "1 results of older configurations" in text
     markdown = write(table, "markdown")
     assert "| puCL(auto) | improved, cnn7bn | none | **94.00 (1)**<br>[91.8 +2.20] | –<br>[89.2] |" in markdown
@@ -613,7 +668,11 @@ def test_the_forms_of_a_table() -> None:
         row for row in rows if row["method"] == "puCL(puPL)" and (row["task"], row["n_labelled"]) == ("fmnist1", "1000")
     )
     assert (found["mean"], found["std"], found["seeds"], found["published"]) == ("53.0", "3.6056", "3", "91.8")
-    assert found["difference"] == "-38.8" and found["prior"] == "none" and found["p_value"] == "0.0077"
+    assert (
+        found["difference"] == "-38.8"
+        and found["prior"] == "none"
+        and float(found["p_value"]) == pytest.approx(0.00766975)
+    )
     latex = write(table, "latex")
     assert latex.count(r"\begin{tabular}{lllrrrrrr}") == latex.count(r"\end{tabular}") == 2
     assert r"53.00 $\pm$ 3.61 (3); [91.8 -38.80]" in latex and r"\textbf{94.00 (1); [91.8 +2.20]}" in latex
@@ -666,6 +725,38 @@ def test_a_ranking_without_priors() -> None:
     assert "No results are stored yet." in leaderboard([])
 
 
+def test_who_learns_from_the_truth_competes_with_nobody() -> None:
+    (config,) = [line["config"] for line in results() if line["config"]["encoder"] == "cnn7bn"]
+    told = {**config, "top": "mine", "head": "knn_probe"}
+    taught = {**config, "top": "student", "labeller": "teacher", "teacher": {"labeller": "truth", "encoder": "cnn7"}}
+    fair = {**config, "top": "pupil", "labeller": "teacher", "teacher": {"labeller": "auto", "encoder": "cnn7"}}
+    assert is_reference(told) and is_reference(taught) and not is_reference(fair)
+    page = leaderboard([line_of(cell, accuracy=99.0) for cell in (told, taught, fair)])
+    ranking = page.split("### fmnist1, 1,000 labelled")[1]
+    assert "puCL(pupil) | improved, cnn7bn, taught by cnn7 |" in ranking
+    assert "mine" not in ranking and "student" not in ranking
+
+
+def test_a_baseline_that_is_not_registered_here() -> None:
+    config = {**baseline("naive"), "method": "theirs"}
+    page = leaderboard([line_of(config, accuracy=77.0), line_of({**config, "task": "fmnist1", "n_labelled": 1000})])
+    assert "| 1 | theirs |" in page and "| theirs | raw | none |" in page
+
+
+def test_a_part_of_a_table_has_our_rows_and_one_for_other_published_methods() -> None:
+    parts = write(make_table("pu-benchmark-1", results()), "markdown").split("\n\n")
+    first, second = (re.findall(r"^\| (puCL\S*|puNCE\S*) \| ([^|]*) \|", part, re.M) for part in parts[:2])
+    assert first == [("puCL(puPL)", "paper"), ("puCL(auto)", "improved"), ("puCL(auto)", "improved, cnn7bn"),
+                     ("puNCE(puPL)", "published"), ("puCL(ceiling)", "improved")]  # fmt: skip
+    assert second == [("puCL(puPL)", "paper"), ("puNCE(puPL)", "published")]
+
+
+def test_names_of_rows_do_not_break_a_form() -> None:
+    lines = [line_of({**line["config"], "recipe_name": "a&b_50%|#{x"}) for line in results()]
+    table = make_table("pu-benchmark-1", lines)
+    assert r"a\&b\_50\%|\#\{x" in write(table, "latex") and r"a&b_50%\|#{x" in write(table, "markdown")
+
+
 def test_goals_beside_their_ceilings(tmp_path: Path) -> None:
     path = tmp_path / "reach.toml"
     block = '[[goal]]\ntasks = ["fmnist1"]\nn_labelled = 1000\nrecipe = "improved"\n'
@@ -709,7 +800,7 @@ def test_the_page_of_the_baselines_is_what_the_results_say() -> None:
 def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
     made = [line for line in results() if line["config"].get("method") == "nnpu"]
     assert made, "the invented results have a baseline"
-    config = {**baseline("nnpu", tasks=["cifar1"], n_labelled=1000, prior="oracle"), "seed": 0}
+    config = {**baseline("nnpu", tasks=["cifar1"], n_labelled=1000, prior="oracle", encoder="cnn7"), "seed": 0}
     far = {**made[0], "config": config, "key": key_of(config), "metrics": {"accuracy": 80.0}, "seconds": 7.4}
     near = {**far, "metrics": {"accuracy": 83.0}}
     assert "| 84.7 ± 2.4 | 80.00 (1) [1] | 7 |" in baselines_page([far], {"cifar1": {"nnpu": "because"}})
@@ -722,6 +813,10 @@ def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
     assert "| 84.7 ± 2.4 | 83.00 (1) [1] | 7 |" in page
     assert "1. **nnPU, CIFAR-I**: Run with epochs = 7 instead of 100, gamma = 0.5 instead of 1.0.\n" in page
     assert "Run with" not in baselines_page([near, other], {})  # the preset goes before what was run later
+    for change in ({"prior": "bbe"}, {"encoder": "cnn13"}, {"setting": "single-set"}):  # later, but not as published
+        elsewhere = {**config, **change}
+        late = {**far, "config": elsewhere, "key": key_of(elsewhere), "time": "2027-01-01T00:00:00+00:00"}
+        assert baselines_page([near, late], {}) == baselines_page([near], {})
     far_off = {**other, "metrics": {"accuracy": 50.0}}
     for lines in ([near, far_off], [far_off, near]):
         rows = {row.label.method: row for row in make_table("pu-benchmark-1", lines).rows}

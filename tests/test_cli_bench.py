@@ -201,7 +201,7 @@ def test_tables_and_pages(smoke: tuple[Path, str], pucl: Command, tmp_path: Path
         (("table", "pu-benchmark-1", "--format", "tex"), "unknown format 'tex': did you mean 'text'?"),
         (("table", "pu-benchmark-1", "--results", "none.jsonl"), "--results must be a file that exists"),
         (("table", "pu-benchmark-1", "--results", SMOKE), "line 1, must be a result of 'pucl bench run'; got not JSON"),
-        (("add", "none.jsonl"), "--results must be a file that exists"),
+        (("add", "none.jsonl"), "FILES must be a file that exists"),
         (("leaderboard", "--results", "none.jsonl"), "--results must be a file that exists"),
         (("tabel",), "No such command 'tabel'"),
     ],

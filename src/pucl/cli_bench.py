@@ -85,7 +85,7 @@ def add(
     from pucl.bench.cells import name_of
     from pucl.bench.store import merge, only_writer, read_results, write_results
 
-    more = [read_results(path) for path in files]
+    more = [read_results(path, argument="FILES") for path in files]
     with only_writer(results):
         own = read_results(results, missing_ok=True)
         found = merge([own, *more])

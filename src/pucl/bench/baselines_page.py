@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pucl.bench.cells import Config, is_baseline
+from pucl.bench.cells import ORACLE, Config, is_baseline
 from pucl.bench.layouts import ours
 from pucl.bench.published import METHODS, TABLES, Published, published
 from pucl.bench.store import newest
 from pucl.bench.tables import Entry as Cell
-from pucl.bench.tables import by_seed, latest_variant, preset_of
+from pucl.bench.tables import by_seed, label_of, latest_variant, preset_of
 from pucl.bench.toml import read_toml
 from pucl.errors import Described, bad_argument
 from pucl.files import replace_file
@@ -157,7 +157,7 @@ def _theirs(paper: Published | None, n: int) -> str:
 def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str, str]:
     """Our numbers, the seconds of a run, and in which settings it was not the preset; runs with the preset go first."""
     wanted = {"method": name, "task": task, "n_labelled": n}
-    lines = [line for line in stored if wanted.items() <= line["config"].items()]
+    lines = [line for line in stored if wanted.items() <= line["config"].items() and _as_published(line["config"])]
     if not lines:
         return Cell(), NOTHING, ""
     chosen = latest_variant(lines)
@@ -165,6 +165,12 @@ def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str
     mean = sum(line["seconds"] for line in chosen) / len(chosen)
     values = by_seed(chosen)
     return Cell(values), f"{mean:.0f}", _changed(chosen[0]["config"]["settings"], preset)
+
+
+def _as_published(config: Config) -> bool:
+    """Whether a run has the encoder and the setting of a table of the paper and no estimated prior."""
+    labels = [label_of(table, config) for table in TABLES]
+    return config["prior"] in (None, ORACLE) and any(label.recipe == NOTHING for label in labels)
 
 
 def _changed(used: Mapping[str, Any], preset: Mapping[str, Any]) -> str:

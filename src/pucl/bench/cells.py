@@ -24,6 +24,12 @@ FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about every view
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
+KEYS = {"task": str, "setting": str, "n_labelled": int, "seed": int, "prior": str | None, "encoder": str | None}
+BASELINE_KEYS = {"method": str, "settings": dict}
+PIPELINE_KEYS = {
+    "objective": str, "recipe": dict, "recipe_name": str, "encoder_prior": str | None, "top": str,
+    "labeller": str | None, "head": str, "head_options": dict,
+}  # fmt: skip
 ENCODER_KEYS = ("task", "setting", "n_labelled", "seed", "encoder", "objective", "recipe")
 
 
@@ -37,14 +43,21 @@ def key_of(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(config).encode()).hexdigest()[:16]
 
 
+def is_cell(config: Mapping[str, Any]) -> bool:
+    """Whether this is the configuration of a cell, as far as its names and their kinds go."""
+    wanted = KEYS | (BASELINE_KEYS if is_baseline(config) else PIPELINE_KEYS)
+    return all(name in config and isinstance(config[name], kind) for name, kind in wanted.items())
+
+
 def is_baseline(config: Mapping[str, Any]) -> bool:
     """Whether the cell is a baseline and not a pipeline."""
     return "method" in config
 
 
 def is_reference(config: Mapping[str, Any]) -> bool:
-    """Whether the cell is told the truth of the training rows: ceilings and kNN, not methods."""
-    return config.get("labeller") == TRUTH or config.get("method") == SUPERVISED
+    """Whether the cell is told the truth of the training rows, by a teacher too: ceilings and kNN, not methods."""
+    told = config.get("labeller") == TRUTH or config.get("method") == SUPERVISED or config.get("head") == KNN
+    return told or (TEACHER in config and is_reference(config[TEACHER]))
 
 
 def registered(method: str) -> str:
@@ -55,6 +68,11 @@ def registered(method: str) -> str:
 def encoder_of(config: Mapping[str, Any]) -> Config:
     """What decides the encoder of a pipeline; `recipe_name` is only a name for numbers that are all in `recipe`."""
     return {**{key: config[key] for key in ENCODER_KEYS}, "prior": config["encoder_prior"]}
+
+
+def usual_setting(task: str) -> str:
+    """The setting in which the paper, and whoever says nothing else, has a task."""
+    return "single-set" if task.startswith("stl") else "case-control"
 
 
 def teacher_of(config: Mapping[str, Any]) -> Config:

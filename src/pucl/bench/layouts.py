@@ -11,6 +11,10 @@ from pucl.errors import unknown_name
 
 ABREAST = 6  # columns of a part, so that it fits a page
 NOTHING = "–"
+TEX = str.maketrans(
+    {sign: rf"\{sign}" for sign in "_%&#{}$"}
+    | {"±": r"$\pm$", "–": "--", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "<": "$<$", "\\": r"$\backslash$"}
+)
 FIELDS = (
     "table", "method", "recipe", "prior", "task", "n_labelled", "mean", "std", "seeds", "published", "published_std",
     "difference", "p_value", "best", "other_code",
@@ -48,7 +52,8 @@ def as_markdown(table: Table) -> str:
         for row in rows:
             entries = [row.entries.get(column, Entry()) for column in columns]
             cells = [_two(_strong(entry), theirs(entry), "<br>") for entry in entries]
-            lines.append([row.label.method, row.label.recipe, row.label.prior, *cells])
+            label = (row.label.method, row.label.recipe, row.label.prior)
+            lines.append([*(word.replace("|", r"\|") for word in label), *cells])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     return "\n\n".join([*parts, *notes(table)]) + "\n"
 
@@ -64,7 +69,7 @@ def as_csv(table: Table) -> str:
             values = (
                 round(entry.mean, 4) if some else None, _rounded(entry.std) if some else None, len(entry.values),
                 number.accuracy if number else None, number.std if number else None, _rounded(entry.difference),
-                _rounded(entry.p_value), entry.best, entry.other_code,
+                entry.p_value, entry.best, entry.other_code,
             )  # fmt: skip
             label = (row.label.method, row.label.recipe, row.label.prior)
             writer.writerow([table.name, *label, task, n, *("" if value is None else value for value in values)])
@@ -94,11 +99,12 @@ FORMATS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
 
 
 def ours(entry: Entry) -> str:
-    """``92.10 ± 0.40 (5)``, with * where it was made by other code."""
+    """``92.10 ± 0.40 (5)``, with ‡ where others are held to it and * where it was made by other code."""
     if not entry.values:
         return NOTHING
     spread = f" ± {entry.std:.2f}" if entry.std is not None else ""
-    return f"{entry.mean:.2f}{spread} ({len(entry.values)}){'*' if entry.other_code else ''}"
+    signs = ("‡" if entry.held_to else "") + ("*" if entry.other_code else "")
+    return f"{entry.mean:.2f}{spread} ({len(entry.values)}){signs}"
 
 
 def theirs(entry: Entry) -> str:
@@ -116,10 +122,11 @@ def notes(table: Table) -> list[str]:
     """What the signs mean and where the numbers come from."""
     found = [
         "Accuracy in per cent on test rows: mean ± sample standard deviation (number of seeds) of our own runs, last "
-        "epoch; in brackets the paper's number and ours minus it. † The paper gave the true class prior. "
-        "p: two-sided paired t-test over common seeds, at least two, against the best row of the column that has as "
-        "many, not corrected for the number of rows. prior: what our row was told of the class prior. "
-        "Rows called ceiling or knn were told every training label."
+        "epoch; in brackets the paper's number and ours minus it, which for tops and encoders that the paper does not "
+        "have is that of puPL on the same objective with the paper's encoder. † The paper gave the true class prior. "
+        "p: two-sided paired t-test over common seeds against ‡, the best row of the column with two seeds or more, "
+        "not corrected for the number of rows. prior: what our row was told of the class prior. "
+        "Ceilings, supervised rows and kNN were told every training label."
     ]
     if any(entry.other_code for row in table.rows for entry in row.entries.values()):
         found.append("* Made by other code than the present one; 'pucl bench run GRID --force' makes it again.")
@@ -133,7 +140,25 @@ def notes(table: Table) -> list[str]:
 def _parts(table: Table) -> list[tuple[list[Column], list[Row]]]:
     """The columns some at a time, each part with the rows that have something to show in it."""
     cut = [table.columns[at : at + ABREAST] for at in range(0, len(table.columns), ABREAST)]
-    return [(columns, [row for row in table.rows if set(columns) & row.entries.keys()]) for columns in cut]
+    return [(columns, _shown(table.rows, columns)) for columns in cut]
+
+
+def _shown(rows: list[Row], columns: list[Column]) -> list[Row]:
+    """Rows of ours in some columns, and of every published method that none of them is compared with one row."""
+    own = [any(row.entries.get(column, Entry()).values for column in columns) for row in rows]
+    named = [_published_in(row, columns) for row in rows]
+    carried = {name for is_own, names in zip(own, named, strict=True) if is_own for name in names}
+    found = []
+    for row, is_own, names in zip(rows, own, named, strict=True):
+        if is_own or names - carried:
+            found.append(row)
+            carried |= names
+    return found
+
+
+def _published_in(row: Row, columns: list[Column]) -> set[str]:
+    numbers = [row.entries[column].published for column in columns if column in row.entries]
+    return {number.method for number in numbers if number is not None}
 
 
 def _heads(columns: list[Column]) -> list[str]:
@@ -153,6 +178,4 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _tex(text: str) -> str:
-    for sign, command in (("_", r"\_"), ("%", r"\%"), ("±", r"$\pm$"), ("–", "--"), ("†", r"$^\dagger$"), ("<", "$<$")):
-        text = text.replace(sign, command)
-    return text
+    return text.translate(TEX)

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pucl.bench.cells import Config, canonical, key_of
+from pucl.bench.cells import Config, canonical, is_cell, key_of
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 
 OWNER = "pucl bench"
-NEEDED = ("key", "config", "metrics", "seconds", "time", "code", "commit", "hardware", "versions")
+NEEDED = {
+    "key": str, "config": dict, "metrics": dict, "seconds": int | float, "time": str, "code": str, "commit": str,
+    "hardware": str, "versions": dict,
+}  # fmt: skip
+BEGIN = b'{"key"'  # of every line
 
 
 @dataclass(frozen=True)
@@ -25,29 +29,18 @@ class Merged:
     conflicts: list[str]
 
 
-def read_results(path: Path, *, missing_ok: bool = False) -> list[Config]:
+def read_results(path: Path, *, missing_ok: bool = False, argument: str = "--results") -> list[Config]:
     """All lines of a file in its order. Half a last line, of a run that was killed, is left out; others are errors."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         if missing_ok:
             return []
-        raise bad_argument(OWNER, "--results", "a file that exists", str(path)) from None
+        raise bad_argument(OWNER, argument, "a file that exists", str(path)) from None
     except OSError as error:
         raise InputError(f"{OWNER}: {path} cannot be read: {error.strerror or error}") from None
-    found, rows = [], data.split(b"\n")
-    last = max((number for number, row in enumerate(rows) if row.strip()), default=-1)
-    for number, row in enumerate(rows):
-        if not row.strip():
-            continue
-        try:
-            line = json.loads(row)
-        except ValueError:
-            if number == last:
-                break
-            raise _not_a_result(path, number, "not JSON") from None
-        found.append(_checked(path, number, line))
-    return found
+    rows = data[: _end(data)].split(b"\n")
+    return [_checked(path, number, row) for number, row in enumerate(rows) if row.strip()]
 
 
 def newest(lines: Iterable[Config]) -> dict[str, Config]:
@@ -79,68 +72,113 @@ def merge(groups: Iterable[list[Config]]) -> Merged:
 
 
 def write_results(path: Path, lines: Iterable[Config]) -> None:
-    """Replace the file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, b"".join(_bytes(line) for line in lines))
+    """Replace the file, whole or not at all; of a link, the file it points to."""
+    try:
+        replace_file(path.resolve(), b"".join(_bytes(line) for line in lines))
+    except OSError as error:
+        raise _cannot_write(path, error) from None
 
 
 class Writer:
     """Appends lines, each in one piece and on the disk when `add` returns."""
 
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path, self.handle = path, handle
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Append one line."""
         left = _bytes(line)
-        while left:
-            left = left[os.write(self.handle, left) :]
-        os.fsync(self.handle)
+        try:
+            while left:
+                left = left[os.write(self.handle, left) :]
+            os.fsync(self.handle)
+        except OSError as error:
+            raise _cannot_write(self.path, error) from None
 
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """While this lasts nobody else writes to the file; half a last line is cut off first."""
+    """While this lasts nobody else writes to the file; half a last line is cut off first, of results alone."""
     with only_writer(path) as handle:
+        read_results(path)
         _mend(path, handle)
-        yield Writer(handle)
+        yield Writer(path, handle)
 
 
 @contextlib.contextmanager
 def only_writer(path: Path) -> Iterator[int]:
-    """The file, opened to append to; a second process that wants it is refused. A killed process lets go at once."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise RunError(f"{OWNER}: cannot write to {path}: {error.strerror or error}; choose another file") from None
-    try:
-        with contextlib.suppress(ImportError):  # Windows has no such lock
-            import fcntl
+    """The file, opened to append to; a second process that wants it is refused. A killed process lets go at once.
 
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                busy = f"{OWNER}: another process is writing to {path}; wait for it or use another file"
-                raise RunError(busy) from None
+    A file that is empty in the end is taken away.
+    """
+    handle = _open_alone(path)
+    try:
         yield handle
     finally:
+        with contextlib.suppress(OSError):
+            if path.stat().st_size == 0:
+                path.unlink()
         os.close(handle)
+
+
+def _open_alone(path: Path) -> int:
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise _cannot_write(path, error) from None
+        try:
+            _lock(path, handle)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except FileNotFoundError:  # taken away between opening and locking
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # it was replaced meanwhile: the name belongs to another file now
+
+
+def _lock(path: Path, handle: int) -> None:
+    with contextlib.suppress(ImportError):  # Windows has no such lock
+        import fcntl
+
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            busy = f"{OWNER}: another process is writing to {path}; wait for it or use another file"
+            raise RunError(busy) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> RunError:
+    return RunError(f"{OWNER}: cannot write to {path}: {error.strerror or error}; choose another file")
+
+
+def _end(data: bytes) -> int:
+    """Where the whole lines end: before a last one that is broken, behind others or as a result begins."""
+    last = data.rstrip()
+    start = last.rfind(b"\n") + 1
+    row = last[start:]
+    half = row and not _is_json(row) and (start > 0 or row.startswith(BEGIN) or BEGIN.startswith(row))
+    return start if half else len(data)
+
+
+def _is_json(row: bytes) -> bool:
+    try:
+        json.loads(row)
+    except ValueError:
+        return False
+    return True
 
 
 def _mend(path: Path, handle: int) -> None:
     """Cut half a last line off, or end a whole one."""
     data = path.read_bytes()
-    start = data.rstrip(b"\n").rfind(b"\n") + 1
-    rest = data[start:]
-    if not rest.strip():
-        return
-    try:
-        json.loads(rest)
-    except ValueError:
-        os.ftruncate(handle, start)
-        return
-    if not data.endswith(b"\n"):
+    end = _end(data)
+    if end < len(data):
+        os.ftruncate(handle, end)
+    elif data and not data.endswith(b"\n"):
         os.write(handle, b"\n")
 
 
@@ -148,12 +186,24 @@ def _bytes(line: Mapping[str, Any]) -> bytes:
     return json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def _checked(path: Path, number: int, line: Any) -> Config:
-    if not isinstance(line, dict) or any(name not in line for name in NEEDED):
+def _checked(path: Path, number: int, row: bytes) -> Config:
+    try:
+        line = json.loads(row, parse_constant=_refused)
+    except ValueError:
+        raise _not_a_result(path, number, "not JSON") from None
+    if not isinstance(line, dict) or any(not isinstance(line.get(name), kind) for name, kind in NEEDED.items()):
         raise _not_a_result(path, number, "no line of 'pucl bench run'")
+    if not is_cell(line["config"]):
+        raise _not_a_result(path, number, "a configuration that is no cell's")
     if key_of(line["config"]) != line["key"]:
         raise _not_a_result(path, number, "a configuration that its key does not belong to")
-    return line
+    if not isinstance(line["metrics"].get("accuracy"), int | float):
+        raise _not_a_result(path, number, "metrics without an accuracy")
+    return dict(line)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _not_a_result(path: Path, number: int, what: str) -> InputError:

@@ -6,11 +6,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pucl.bench import published as paper
-from pucl.bench.cells import ORACLE, Config, is_baseline, is_reference, registered, variant_of
+from pucl.bench.cells import (
+    ORACLE,
+    TEACHER,
+    Config,
+    is_baseline,
+    is_reference,
+    registered,
+    usual_setting,
+    variant_of,
+)
 from pucl.bench.options import resolved, values_of
 from pucl.bench.published import TABLES, Column, Published
 from pucl.bench.store import newest
 from pucl.errors import unknown_name
+from pucl.registry import entries
 
 METRIC = "accuracy"
 
@@ -26,12 +36,13 @@ class Label:
 
 @dataclass
 class Entry:
-    """One row in one column: our values by seed, the paper's number, p against our best row with two seeds at least."""
+    """One row in one column: our values by seed, the paper's number, and p against the row that others are held to."""
 
     values: dict[int, float] = field(default_factory=dict)
     published: Published | None = None
     p_value: float | None = None
     best: bool = False
+    held_to: bool = False
     other_code: bool = False
 
     @property
@@ -108,14 +119,20 @@ def make_table(name: str, lines: Iterable[Config], codes: Mapping[bool, str] | N
 
 
 def label_of(table: str | None, config: Mapping[str, Any]) -> Label:
-    """The row a cell belongs to; encoder and setting are named where they are not the paper's, or without a table."""
+    """The row a cell belongs to, named with what departs from the paper: encoder, setting, a teacher's encoder."""
     words = [] if is_baseline(config) else [config["recipe_name"]]
     if config["encoder"] is not None and config["encoder"] != paper.ENCODERS.get((table or "", config["task"])):
         words.append(config["encoder"])
-    usual = "single-set" if config["task"].startswith("stl") else "case-control"
-    words += [config["setting"]] if config["setting"] != usual else []
+    words += [config["setting"]] if config["setting"] != usual_setting(config["task"]) else []
+    words += taught_by(config)
     prior = {None: "none", ORACLE: "oracle"}.get(config["prior"], f"estimated ({config['prior']})")
     return Label(paper.method_name(table or "", config), ", ".join(words) or "–", prior)
+
+
+def taught_by(config: Mapping[str, Any]) -> list[str]:
+    """Words for a teacher that has another encoder, if there is one."""
+    teacher = config.get(TEACHER, {}).get("encoder", config["encoder"])
+    return [f"taught by {teacher}"] if teacher != config["encoder"] else []
 
 
 def latest_variant(lines: list[Config]) -> list[Config]:
@@ -143,7 +160,7 @@ def preset_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has_preset(config: Mapping[str, Any]) -> bool:
-    return bool(config["settings"] == preset_of(config))
+    return registered(config["method"]) in entries("baselines") and config["settings"] == preset_of(config)
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
@@ -189,6 +206,7 @@ def _test(column: Column, rows: list[Row]) -> None:
     for entry in ours:
         if entry is not repeated:
             entry.p_value = paired_p(repeated.values, entry.values)
+            repeated.held_to |= entry.p_value is not None
 
 
 def _place(row: Row, order: list[str]) -> tuple[Any, ...]:
