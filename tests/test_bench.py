@@ -1,6 +1,5 @@
 """The benchmark harness: grids, cells, what a method may see, stored results, tables."""
 
-import ast
 import csv
 import errno
 import io
@@ -8,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from scipy.stats import ttest_rel
 from pucl.bench import crew, problem, stages, store, work
 from pucl.bench.baselines_page import baselines_page, read_notes
 from pucl.bench.cells import Config, encoder_of, is_reference, key_of, name_of, units
-from pucl.bench.fingerprint import NOT_OF_PIPELINES, OF_CELLS, files, fingerprint
+from pucl.bench.encoding import Kept
+from pucl.bench.fingerprint import SILENT, Sources
 from pucl.bench.grid import Grid, read_grid
 from pucl.bench.layouts import write
 from pucl.bench.leaderboard import leaderboard
@@ -413,43 +414,75 @@ def test_lines_by_other_code_are_kept_with_a_word(tmp_path: Path) -> None:
     assert len(after) == 3 and newest(after)[before[0]["key"]] == after[-1]  # a new line, which counts
 
 
-def test_the_fingerprint_covers_what_a_cell_depends_on(package_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file that is reached from the work on a cell, by imports wherever they stand, is in the fingerprint."""
-    free = {"bench/fingerprint.py", "bench/provenance.py"}  # which say where a line comes from, and compute nothing
+def executed(work: Callable[[], object]) -> set[str]:
+    """The source files of the package in which some line runs while `work` does."""
+    found: set[str] = set()
 
-    def reached(*ignored: str) -> set[str]:
-        left = [SRC / "pucl" / "bench" / "work.py"]
-        found: set[Path] = set()
-        while left:
-            path = left.pop()
-            if path in found or not path.exists() or str(path.relative_to(SRC / "pucl")).startswith(ignored):
-                continue
-            found.add(path)
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
-                for name in names:
-                    if name.startswith("pucl."):
-                        place = SRC / Path(*name.split("."))
-                        left += [place.with_suffix(".py"), place / "__init__.py"]
-        return {path.relative_to(SRC / "pucl").as_posix() for path in found if path.name != "__init__.py"} - free
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            found.add(frame.f_code.co_filename)
 
-    def covered(without: tuple[str, ...]) -> set[str]:
-        return {path.relative_to(SRC / "pucl").as_posix() for path in files(without=without, bench=OF_CELLS)}
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    root = (SRC / "pucl").as_posix() + "/"
+    return {Path(name).as_posix().removeprefix(root) for name in found if Path(name).as_posix().startswith(root)}
 
-    assert reached("baselines") <= covered(NOT_OF_PIPELINES) and reached() <= covered(())
-    assert "losses/pucl.py" in covered(NOT_OF_PIPELINES) and "baselines/naive.py" in covered(())
 
-    monkeypatch.setattr("pucl.bench.fingerprint._root", lambda: package_copy / "pucl")
-    how = {"without": NOT_OF_PIPELINES, "bench": OF_CELLS}
-    before = fingerprint(**how)
-    for part, changes in (("cli.py", False), ("bench/tables.py", False), ("baselines/naive.py", False),
-                          ("losses/pucl.py", True), ("bench/stages.py", True)):  # fmt: skip
-        with (package_copy / "pucl" / part).open("a") as file:
+@pytest.mark.parametrize("kind", ["pipeline", "estimated", "finetune", "baseline"])
+def test_the_fingerprint_covers_what_runs(kind: str, tmp_path: Path) -> None:
+    cell: Config = {
+        "pipeline": lambda: cells_of(tops=["auto"])[0],
+        "estimated": lambda: cells_of(objectives=["punce"], prior="bbe", tops=["nnpu"])[0],
+        "finetune": lambda: cells_of(tops=["finetune"])[0],
+        "baseline": lambda: baseline("nnpu", prior="bbe"),
+    }[kind]()  # type: ignore[no-untyped-call]
+    bench = Bench(tmp_path, "cpu")
+    outcomes: list[Outcome] = []
+    ran = executed(lambda: outcomes.extend(bench.run([cell])))
+    assert outcomes[0].line is not None, outcomes[0].failed
+    assert ran - set(SILENT) <= set(bench.sources.files_of(cell))
+    assert {"bench/stages.py", "data/digits.py"} <= ran
+    if kind != "baseline":
+        about = encoder_of(cell)
+        kept, (problem, exam) = Kept(tmp_path / "anew", "cpu", bench.sources), pose(cell)
+        trained = executed(lambda: kept.encoder(about, problem, exam))
+        assert trained - set(SILENT) <= set(bench.sources.encoder_files_of(about))
+        assert "training/pretraining.py" in trained
+
+
+def test_what_changes_a_fingerprint(package_copy: Path) -> None:
+    root = package_copy / "pucl"
+    cells = [cells_of()[0], cells_of(objectives=["punce"], prior="bbe")[0], baseline("nnpu", prior="oracle")]
+
+    def codes() -> list[str]:
+        sources = Sources(root)
+        return [*map(sources.code_of, cells), *(sources.encoder_code_of(encoder_of(cell)) for cell in cells[:2])]
+
+    before = codes()
+    for part, changed in (  # pupl on puCL, puPL on puNCE with BBE, nnPU; the encoders of the two
+        ("cli.py", [0, 0, 0, 0, 0]),
+        ("bench/tables.py", [0, 0, 0, 0, 0]),
+        ("losses/mine.py", [0, 0, 0, 0, 0]),
+        ("losses/dcl.py", [0, 0, 0, 0, 0]),
+        ("losses/pucl.py", [1, 0, 0, 1, 0]),
+        ("losses/partition.py", [1, 1, 1, 1, 1]),
+        ("bench/stages.py", [1, 1, 1, 0, 0]),
+        ("bench/problem.py", [1, 1, 1, 1, 1]),
+        ("priors/bbe.py", [1, 1, 1, 0, 1]),
+        ("priors/estimate.py", [0, 1, 0, 0, 1]),
+        ("heads/finetune.py", [0, 0, 0, 0, 0]),
+        ("baselines/nnpu.py", [0, 0, 1, 0, 0]),
+        ("baselines/upu.py", [0, 0, 1, 0, 0]),  # which nnPU imports
+        ("baselines/vpu.py", [0, 0, 0, 0, 0]),
+    ):
+        with (root / part).open("a") as file:
             file.write("# changed\n")
-        assert (fingerprint(**how) != before) == changes, part
-        before = fingerprint(**how)
+        after = codes()
+        assert [int(a != b) for a, b in zip(after, before, strict=True)] == changed, part
+        before = after
 
 
 FAKE = """
@@ -614,7 +647,7 @@ def results() -> list[Config]:
 
 
 def test_a_table_computed_by_hand() -> None:
-    table = make_table("pu-benchmark-1", results(), {True: "c0de", False: "c0de"})
+    table = make_table("pu-benchmark-1", results(), lambda _: "c0de")
     assert table.older == 1 and table.commits == ("abc",) and len(table.columns) == 12
     rows = {(row.label.method, row.label.recipe): row for row in table.rows}
     column = ("fmnist1", 1000)
@@ -654,7 +687,7 @@ def test_the_paired_test() -> None:
 
 
 def test_the_forms_of_a_table() -> None:
-    table = make_table("pu-benchmark-1", results(), {True: "c0de", False: "c0de"})
+    table = make_table("pu-benchmark-1", results(), lambda _: "c0de")
     text = write(table, "text")
     assert "53.00 ± 3.61 (3)" in text and "[91.8 -38.80]" in text and "88.00 (1)*" in text and "[89.7† -1.70]" in text
     assert "92.50 ± 0.71 (2)‡" in text and "93.50 ± 0.71 (2)‡" not in text and "against ‡" in text

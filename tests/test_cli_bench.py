@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pucl.bench.cells import key_of
+from pucl.bench.fingerprint import Sources
 from pucl.bench.grid import read_grid
-from pucl.bench.runner import current_codes
 from pucl.bench.store import read_results
 
 from conftest import ROOT, Command
@@ -164,8 +164,9 @@ def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Command, tmp
 
 def test_other_code_is_said(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     rows = [json.loads(row) for row in smoke[0].read_text(encoding="utf-8").splitlines()]
+    sources = Sources()
     for row in rows:
-        row["code"] = current_codes()["method" in row["config"]]  # whatever the package was when the sweep ran
+        row["code"] = sources.code_of(row["config"])  # whatever the package was when the sweep ran
     for row in rows[:3]:
         row["code"], row["commit"] = "older", "1234567"
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -112,13 +112,13 @@ def table(
 
     Example: pucl bench table pu-benchmark-1 --format markdown
     """
+    from pucl.bench.fingerprint import Sources
     from pucl.bench.layouts import write
-    from pucl.bench.runner import current_codes
     from pucl.bench.store import read_results
     from pucl.bench.tables import make_table
 
     lines = read_results(results, missing_ok=results == RESULTS)
-    typer.echo(write(make_table(name, lines, current_codes()), form), nl=False)
+    typer.echo(write(make_table(name, lines, Sources().code_of), form), nl=False)
 
 
 @app.command()

@@ -20,16 +20,21 @@ from typing import Any
 Config = dict[str, Any]
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
+PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encoder trained by it
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about every view
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
-KEYS = {"task": str, "setting": str, "n_labelled": int, "seed": int, "prior": str | None, "encoder": str | None}
-BASELINE_KEYS = {"method": str, "settings": dict}
-PIPELINE_KEYS = {
-    "objective": str, "recipe": dict, "recipe_name": str, "encoder_prior": str | None, "top": str,
-    "labeller": str | None, "head": str, "head_options": dict,
-}  # fmt: skip
+KEYS: Mapping[str, Any] = MappingProxyType(
+    {"task": str, "setting": str, "n_labelled": int, "seed": int, "prior": str | None, "encoder": str | None}
+)
+BASELINE_KEYS: Mapping[str, Any] = MappingProxyType({"method": str, "settings": dict})
+PIPELINE_KEYS: Mapping[str, Any] = MappingProxyType(
+    {
+        "objective": str, "recipe": dict, "recipe_name": str, "encoder_prior": str | None, "top": str,
+        "labeller": str | None, "head": str, "head_options": dict,
+    }
+)  # fmt: skip
 ENCODER_KEYS = ("task", "setting", "n_labelled", "seed", "encoder", "objective", "recipe")
 
 
@@ -45,7 +50,7 @@ def key_of(config: Mapping[str, Any]) -> str:
 
 def is_cell(config: Mapping[str, Any]) -> bool:
     """Whether this is the configuration of a cell, as far as its names and their kinds go."""
-    wanted = KEYS | (BASELINE_KEYS if is_baseline(config) else PIPELINE_KEYS)
+    wanted = {**KEYS, **(BASELINE_KEYS if is_baseline(config) else PIPELINE_KEYS)}
     return all(name in config and isinstance(config[name], kind) for name, kind in wanted.items())
 
 

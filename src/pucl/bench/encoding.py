@@ -4,14 +4,14 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from pucl.bench.cells import canonical, key_of
-from pucl.bench.fingerprint import encoder_code
+from pucl.bench.cells import PLAIN, canonical, key_of
+from pucl.bench.fingerprint import Sources
 from pucl.bench.problem import Exam, Problem
 from pucl.bench.recipes import TEMPERATURE, WITHHELD, train_config, view_of
 from pucl.embeddings import embed
@@ -40,10 +40,11 @@ class Trained:
 
 @dataclass(frozen=True)
 class Kept:
-    """Where encoders are kept and how they are made: the folder, the device, and whether to train them in any case."""
+    """Where encoders are kept and how they are made: folder, device, code, and whether to train them in any case."""
 
     folder: Path
     device: str
+    sources: Sources
     anew: bool = False
 
     def encoder(self, about: Mapping[str, Any], problem: Problem, exam: Exam) -> Trained:
@@ -60,7 +61,7 @@ class Kept:
     def _stored(self, place: Path, about: Mapping[str, Any]) -> Trained | None:
         try:
             kept = json.loads((place / ABOUT).read_text(encoding="utf-8"))["extra"]
-            same = canonical(kept["config"]) == canonical(about) and kept["code"] == encoder_code()
+            same = canonical(kept["config"]) == canonical(about) and kept["code"] == self.sources.encoder_code_of(about)
             encoder = load_encoder(place, self.device) if same else None
         except (OSError, ValueError, KeyError, InputError):  # not there, or damaged
             return None
@@ -81,7 +82,8 @@ class Kept:
             device=self.device,
         )
         made = Trained(found.encoder, found.history[-1].loss, round(time.perf_counter() - began, 1), told)
-        extra = {"config": about, "code": encoder_code(), "loss": made.loss, "seconds": made.seconds, "told": told}
+        code = self.sources.encoder_code_of(about)
+        extra = {"config": about, "code": code, "loss": made.loss, "seconds": made.seconds, "told": told}
         shape = problem.x.shape[1:]
         save_encoder(place, made.encoder, name=about["encoder"], input_shape=shape, options={}, extra=extra)
         return made
@@ -93,8 +95,8 @@ class Kept:
 
         def embeddings() -> tuple[Tensor, Any]:
             recipe = {name: value for name, value in about["recipe"].items() if name != WITHHELD}
-            plain = {**about, "objective": "sscl", "prior": None, "recipe": recipe}
-            return embed(Kept(self.folder, self.device).encoder(plain, problem, exam).encoder, problem.x), problem.s
+            plain = {**about, "objective": PLAIN, "prior": None, "recipe": recipe}
+            return embed(replace(self, anew=False).encoder(plain, problem, exam).encoder, problem.x), problem.s
 
         return embeddings
 

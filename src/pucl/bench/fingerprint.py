@@ -1,57 +1,127 @@
 """Which code made a result: a hash of the source files that what was computed depends on.
 
-A result is not compared with the commit it was made at, which changes with every document, but with the files that
-can change it. Pipelines do not depend on the baselines, nor an encoder on what stands on it.
+A result is not compared with the commit it was made at, which changes with every document, but with the files that can
+change it: those of the entries a cell names, the work on cells, and whatever these import, wherever the import stands.
+Files of other entries do not count, so that a new loss leaves every result and every trained encoder as it was.
 """
 
+import ast
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pucl
+from pucl.bench.cells import FINE_TUNE, ORACLE, PLAIN, TEACHER, is_baseline, registered
+from pucl.registry import entries
 
-# What shows results, or is made of the same parts for other purposes, and computes none of a cell.
-ELSEWHERE = ("__main__.py", "console.py", "estimators", "report", "theory")
-NOT_OF_PIPELINES = ("baselines", "fitting", "models", "selection")
-NOT_OF_ENCODERS = (*NOT_OF_PIPELINES, "heads", "logistic.py", "metrics.py", "ordering.py", "priors", "pseudo_labels")
-OF_CELLS = ("cells.py", "encoding.py", "options.py", "probes.py", "problem.py", "recipes.py", "stages.py", "work.py")
-OF_ENCODERS = ("encoding.py", "recipes.py")  # of the files of bench
-
-
-def pipeline_code() -> str:
-    """The fingerprint of what a pipeline depends on."""
-    return fingerprint(without=NOT_OF_PIPELINES, bench=OF_CELLS)
+PACKAGE = "pucl"
+CELLS, ENCODERS = "bench/work.py", "bench/encoding.py"  # where the work on them begins
+# What names the parts of the package, says where a line comes from, or is shown while one waits: it computes nothing.
+SILENT = ("__init__.py", "bench/fingerprint.py", "bench/provenance.py", "console.py")
+NOT_OF_PIPELINES = ("baselines/",)
+NOT_OF_ENCODERS = ("baselines/", "bench/probes.py", "heads/", "metrics.py", "pseudo_labels/")  # what grades or labels
+TUNING, ESTIMATING = "heads/finetune.py", "priors/estimate.py"  # of the cells that ask for them
 
 
-def baseline_code() -> str:
-    """The fingerprint of what a baseline depends on."""
-    return fingerprint(without=(), bench=OF_CELLS)
+class Sources:
+    """The source files of the package as they are when this is made, by their place in it."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        root = root or Path(pucl.__file__).parent
+        found = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.py")}
+        self._texts = {name: text.replace(b"\r\n", b"\n") for name, text in sorted(found.items())}
+        self._imports: dict[str, set[str]] = {}
+
+    def code_of(self, config: Mapping[str, Any]) -> str:
+        """The fingerprint of a cell: 12 hexadecimal digits of the SHA-256 of names and contents of its files."""
+        return self._hash(self.files_of(config))
+
+    def encoder_code_of(self, about: Mapping[str, Any]) -> str:
+        """The fingerprint of a trained encoder; `about` is `cells.encoder_of`."""
+        return self._hash(self.encoder_files_of(about))
+
+    def files_of(self, config: Mapping[str, Any]) -> list[str]:
+        """The files a cell depends on."""
+        without = [*SILENT, *(() if is_baseline(config) else NOT_OF_PIPELINES)]
+        without += [] if FINE_TUNE in _heads(config) else [TUNING]
+        return self._reached(CELLS, _entries_of(config), without, config)
+
+    def encoder_files_of(self, about: Mapping[str, Any]) -> list[str]:
+        """The files a trained encoder depends on."""
+        return self._reached(ENCODERS, _entries_of_encoder(about), [*SILENT, *NOT_OF_ENCODERS], about)
+
+    def _reached(
+        self, start: str, named: Iterable[tuple[str, str | None]], without: list[str], config: Mapping[str, Any]
+    ) -> list[str]:
+        """The files of entries and a first one, with all they import, but for those that begin with some words."""
+        left = [start, *(file for family, name in named for file in self._of_entry(family, name))]
+        shut = tuple(without if _estimates(config) else [*without, ESTIMATING])
+        found: set[str] = set()
+        while left:
+            name = left.pop()
+            if name not in found and not name.startswith(shut):
+                found.add(name)
+                left += self._imported(name)
+        return sorted(found)
+
+    def _of_entry(self, family: str, name: str | None) -> list[str]:
+        """The file of an entry, none of one that is not registered here; with no name those of the whole family."""
+        known = entries(family)
+        chosen = known.values() if name is None else [known[name]] if name in known else []
+        return [file for entry in chosen for file in self._file_of(entry.function.__module__)]
+
+    def _imported(self, name: str) -> set[str]:
+        if name not in self._imports:
+            modules: set[str] = set()
+            for node in ast.walk(ast.parse(self._texts[name])):
+                if isinstance(node, ast.Import):
+                    modules |= {alias.name for alias in node.names}
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            self._imports[name] = {file for module in modules for file in self._file_of(module)}
+        return self._imports[name]
+
+    def _file_of(self, module: str) -> list[str]:
+        package, *parts = module.split(".")
+        place = "/".join(parts)
+        return [file for file in (f"{place}.py", f"{place}/__init__.py") if package == PACKAGE and file in self._texts]
+
+    def _hash(self, names: Iterable[str]) -> str:
+        digest = hashlib.sha256()
+        for name in names:
+            digest.update(name.encode() + b"\0" + self._texts[name] + b"\0")
+        return digest.hexdigest()[:12]
 
 
-def encoder_code() -> str:
-    """The fingerprint of what a trained encoder depends on."""
-    return fingerprint(without=NOT_OF_ENCODERS, bench=OF_ENCODERS)
+def _entries_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """Family and name of the entries a cell uses; no name where any of the family may be."""
+    if _estimates(config):
+        yield "priors", None
+    if is_baseline(config):
+        yield from (("datasets", config["task"]), ("baselines", registered(config["method"])), ("views", None))
+        yield "encoders", config["encoder"]
+        return
+    yield from _entries_of_encoder(config)
+    yield from (("pseudo-labellers", config["labeller"] or ""), ("heads", config["head"]))
+    if config["head"] == FINE_TUNE:
+        yield "views", config["head_options"].get("view")
+    if TEACHER in config:
+        yield from _entries_of({"task": config["task"], **config[TEACHER]})
 
 
-def fingerprint(*, without: tuple[str, ...], bench: tuple[str, ...]) -> str:
-    """The first 12 hexadecimal digits of the SHA-256 of names and contents of the files; see `files`."""
-    digest = hashlib.sha256()
-    root = _root()
-    for path in files(without=without, bench=bench):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return digest.hexdigest()[:12]
+def _entries_of_encoder(about: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    yield from (("datasets", about["task"]), ("losses", about["objective"]), ("encoders", about["encoder"]))
+    yield "views", about["recipe"]["view"]
+    if _estimates(about):
+        yield from (("priors", None), ("losses", PLAIN))
 
 
-def files(*, without: tuple[str, ...], bench: tuple[str, ...]) -> list[Path]:
-    """Source files of the package in order, without some parts and with the named files of bench only."""
-    root, found = _root(), []
-    for path in sorted(root.rglob("*.py")):
-        part, *rest = path.relative_to(root).parts
-        if part in (*ELSEWHERE, *without) or part.startswith("cli") or (part == "bench" and rest[0] not in bench):
-            continue
-        found.append(path)
-    return found
+def _heads(config: Mapping[str, Any]) -> set[str]:
+    return {config.get("head", "")} | (_heads(config[TEACHER]) if TEACHER in config else set())
 
 
-def _root() -> Path:
-    return Path(pucl.__file__).parent
+def _estimates(config: Mapping[str, Any]) -> bool:
+    """Whether a cell, an encoder or a teacher is told an estimate of π."""
+    told = {config.get(key) for key in ("prior", "encoder_prior", "top_prior")} - {None, ORACLE}
+    return bool(told) or (TEACHER in config and _estimates(config[TEACHER]))

@@ -3,14 +3,13 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from pucl.bench.cells import Config, is_baseline, key_of, name_of, units
+from pucl.bench.cells import Config, key_of, name_of, units
 from pucl.bench.crew import Crew
-from pucl.bench.fingerprint import baseline_code, pipeline_code
+from pucl.bench.fingerprint import Sources
 from pucl.bench.skips import why_not_run
 from pucl.bench.store import newest, read_results, writing
 from pucl.bench.work import Bench, Outcome
@@ -74,23 +73,13 @@ def select(cells: list[Config], only: list[str]) -> list[Config]:
     return cells
 
 
-def made_by_other_code(line: Mapping[str, Any], codes: Mapping[bool, str]) -> bool:
-    """Whether the code a line was made by is not the present one; `codes` is `current_codes()`."""
-    return bool(line["code"] != codes[is_baseline(line["config"])])
-
-
-def current_codes() -> dict[bool, str]:
-    """The present fingerprints, of baselines under True and of pipelines under False."""
-    return {True: baseline_code(), False: pipeline_code()}
-
-
 def plan(cells: list[Config], lines: list[Config], *, force: bool = False) -> Plan:
     """Which cells to run: those without a line, or all of them when forced, as far as they can be run here."""
-    known, codes = newest(lines), current_codes()
+    known, sources = newest(lines), Sources()
     there = [] if force else [cell for cell in cells if key_of(cell) in known]
     keys = {key_of(cell) for cell in there}
     kept = [known[key] for key in keys]
-    other = [line["commit"] for line in kept if made_by_other_code(line, codes)]
+    other = [line["commit"] for line in kept if line["code"] != sources.code_of(line["config"])]
     missing, skipped = [], []
     for cell in cells:
         if key_of(cell) not in keys:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pucl.bench.cells import Config, canonical, is_cell, key_of
@@ -13,10 +14,12 @@ from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 
 OWNER = "pucl bench"
-NEEDED = {
-    "key": str, "config": dict, "metrics": dict, "seconds": int | float, "time": str, "code": str, "commit": str,
-    "hardware": str, "versions": dict,
-}  # fmt: skip
+NEEDED: Mapping[str, Any] = MappingProxyType(
+    {
+        "key": str, "config": dict, "metrics": dict, "seconds": int | float, "time": str, "code": str, "commit": str,
+        "hardware": str, "versions": dict,
+    }
+)  # fmt: skip
 BEGIN = b'{"key"'  # of every line
 
 

@@ -1,7 +1,7 @@
 """Tables: our results beside the paper's, with mean, spread, number of seeds, difference and a paired test."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,13 +82,13 @@ class Table:
     commits: tuple[str, ...] = ()
 
 
-def make_table(name: str, lines: Iterable[Config], codes: Mapping[bool, str] | None = None) -> Table:
+def make_table(name: str, lines: Iterable[Config], code_of: Callable[[Config], str] | None = None) -> Table:
     """The table of a name from lines of results.
 
     Args:
         name: one of `TABLES`.
         lines: results of any grids; those that belong to the table are used, of every key the newest.
-        codes: the present code (see `runner.current_codes`), to mark what was made by other code; None marks nothing.
+        code_of: the present code of a cell (`Sources.code_of`), to mark what other code has made; None marks nothing.
     """
     if name not in TABLES:
         raise unknown_name("table", name, TABLES)
@@ -107,7 +107,7 @@ def make_table(name: str, lines: Iterable[Config], codes: Mapping[bool, str] | N
         row.entries[column] = Entry(
             values=by_seed(chosen),
             published=paper.published(name).get((paper.counterpart(name, config) or "", column)),
-            other_code=codes is not None and any(line["code"] != codes[is_baseline(config)] for line in chosen),
+            other_code=code_of is not None and any(line["code"] != code_of(line["config"]) for line in chosen),
         )
     _add_published(name, rows, shown)
     for column in paper.columns_of(name):

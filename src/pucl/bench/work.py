@@ -12,7 +12,7 @@ from typing import Any
 
 from pucl.bench.cells import Config, encoder_of, is_baseline, is_reference, key_of, teacher_of
 from pucl.bench.encoding import Kept, Trained
-from pucl.bench.fingerprint import baseline_code, pipeline_code
+from pucl.bench.fingerprint import Sources
 from pucl.bench.problem import Exam, Fitted, Problem, SkipError, pose
 from pucl.bench.provenance import provenance
 from pucl.bench.recipes import WITHHELD
@@ -36,9 +36,9 @@ class Bench:
 
     def __init__(self, encoders: Path, device: str | None, commit: str | None = None, *, anew: bool = False) -> None:
         self.device = str(pick_device(device))
-        self.kept = Kept(encoders, self.device, anew)
+        self.sources = Sources()
+        self.kept = Kept(encoders, self.device, self.sources, anew)
         self.origin = provenance(self.device, commit)
-        self.code = {True: baseline_code(), False: pipeline_code()}
         self._fitted: dict[str, Fitted] = {}  # of the unit at work and its teachers, by key
 
     def run(self, unit: list[Config]) -> Iterator[Outcome]:
@@ -105,7 +105,7 @@ class Bench:
             "metrics": metrics,
             **seconds,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "code": self.code[is_baseline(cell)],
+            "code": self.sources.code_of(cell),
             **self.origin,
             **({"warnings": sorted(set(said))} if said else {}),
         }
