@@ -405,7 +405,7 @@ def test_lines_by_other_code_are_kept_with_a_word(tmp_path: Path) -> None:
     assert found.missing == [] and found.there == 2 and found.other == ["abc"]
     said: list[str] = []
     say_other(found, said.append)
-    assert said == ["1 of 2 cells were made by other code (commit abc); kept; --force runs them again"]
+    assert said == ["1 of 2 cells were made by other code (commit abc); kept; --stale runs them again"]
     say_other(Plan([], 2, [], []), said.append)
     assert len(said) == 1
     before = read_results(path)
@@ -501,9 +501,10 @@ def test_a_worker_that_dies_fails_its_cells_only(tmp_path: Path, monkeypatch: py
     (tmp_path / "fake_worker.py").write_text(FAKE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(crew, "MODULE", "fake_worker")
-    monkeypatch.setattr(crew, "key_of", lambda cell: cell["key"])
+    for module in (crew, work):
+        monkeypatch.setattr(module, "key_of", lambda cell: cell["key"])
     todo: list[list[Config]] = [[{"key": f"{n}{part}", "n": n, "die": n == 2} for part in "ab"] for n in range(6)]
-    team = crew.Crew(2, {"threads": 1})
+    team = crew.Crew(2, {})
     found = list(team.run(todo))
     assert sorted(o.key for o in found) == sorted(cell["key"] for unit in todo for cell in unit)
     assert {o.key: o.failed for o in found if o.failed} == dict.fromkeys(

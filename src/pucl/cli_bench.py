@@ -32,7 +32,8 @@ def run(
         typer.Option(help="Cells with this in their name, or key=value (task, seed, top …); may be repeated."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many units of work at a time, on one device.")] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Run cells that are there already, too.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="Run cells made by other code again, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run all cells, encoders included, anew.")] = False,
     results: Results = RESULTS,
     encoders: Annotated[
         Path | None, typer.Option(help="Folder for trained encoders; beside the results by default.")
@@ -45,29 +46,35 @@ def run(
 
     Example: pucl bench run paper/benchmark1.toml --only task=fmnist1 --only seed=0,1 --jobs 4
     """
-    from pucl.bench.cells import name_of
+    from pucl.bench.cells import key_of, name_of
     from pucl.bench.grid import read_grid
     from pucl.bench.runner import plan, say_other, select, sweep
     from pucl.bench.store import read_results
-    from pucl.errors import check_count
+    from pucl.errors import Described, bad_argument, check_count
+    from pucl.training.ranks import pick_device
 
     check_count("pucl bench run", "--jobs", jobs)
+    if stale and force:
+        raise bad_argument("pucl bench run", "--stale", "given without --force, which runs all", Described("both"))
     cells = select(read_grid(grid), only or [])
     if dry_run:
-        to_do = plan(cells, read_results(results, missing_ok=True), force=force)
+        pick_device(device)
+        to_do = plan(cells, read_results(results, missing_ok=True), force=force, stale=stale)
         say_other(to_do, typer.echo)
         for cell in to_do.missing:
-            typer.echo(f"would run: {name_of(cell)}")
+            typer.echo(f"would run{' again' * (key_of(cell) in to_do.again)}: {name_of(cell)}")
         for cell, reason in to_do.skipped:
             typer.echo(f"would skip: {name_of(cell)}: {reason}")
         typer.echo(f"{len(to_do.missing)} to run, {to_do.there} already there, {len(to_do.skipped)} to skip")
         return
     try:
         summary = sweep(
-            cells, results, encoders=encoders, jobs=jobs, force=force, device=device, commit=commit, tell=typer.echo
-        )
+            cells, results, encoders=encoders, jobs=jobs, force=force, stale=stale, device=device, commit=commit,
+            tell=typer.echo,
+        )  # fmt: skip
     except KeyboardInterrupt:
-        typer.echo("pucl: stopped; the same command goes on", err=True)
+        anew = "with --force the same command starts anew; without it, it goes on with cells that have no result"
+        typer.echo(f"pucl: stopped; {anew if force else 'the same command goes on'}", err=True)
         raise typer.Exit(130) from None
     if summary.failed:
         raise typer.Exit(1)

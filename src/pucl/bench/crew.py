@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pucl.bench.cells import Config, key_of
-from pucl.bench.work import Outcome
+from pucl.bench.work import Outcome, outcome_of
+from pucl.errors import RunError
 
 MODULE = "pucl.bench.worker"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+PATIENCE = 5.0  # seconds for a worker that has said its last word to end by itself
 
 
 @dataclass
@@ -25,10 +27,12 @@ class Crew:
     Attributes:
         jobs: how many at most.
         how: the first line of every worker, see `pucl.bench.worker`.
+        threads: of a worker, where the environment does not say how many.
     """
 
     jobs: int
     how: Config
+    threads: int = 1
     _alive: list["subprocess.Popen[str]"] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _over: bool = False
@@ -54,22 +58,22 @@ class Crew:
             self._end(leads)
 
     def _lead(self, todo: "queue.Queue[list[Config]]", found: "queue.Queue[Outcome | None]") -> None:
-        """Give units to one worker until there are none; a worker that dies fails its unit and is replaced."""
+        """Give units to one worker until there are none; what it leaves undone has failed, and it is replaced."""
         process = None
         try:
-            while True:
+            while not self._over:
                 unit = todo.get_nowait()
-                if process is None or process.poll() is not None:
-                    with self._lock:
-                        if self._over:
-                            return
+                left = {key_of(cell): cell for cell in unit}
+                try:
+                    if process is None or process.poll() is not None:
                         process = self._start()
-                left = [key_of(cell) for cell in unit]
-                for outcome in self._give(process, unit):
-                    left.remove(outcome.key)
-                    found.put(outcome)
-                for key in left:
-                    found.put(Outcome(key, failed=f"the worker ended with code {process.wait()} in the middle of it"))
+                    for outcome in self._give(process, unit):
+                        del left[outcome.key]
+                        found.put(outcome)
+                except Exception as error:
+                    process = None
+                    for cell in left.values():
+                        found.put(outcome_of(error, cell))
         except queue.Empty:
             return
         finally:
@@ -91,25 +95,44 @@ class Crew:
                         pipe.close()
 
     def _give(self, process: "subprocess.Popen[str]", unit: list[Config]) -> Iterator[Outcome]:
-        if process.stdin is None or process.stdout is None:  # both are pipes
-            return
+        """The outcomes of a unit from a worker, as many as it has cells, or an error if it dies before the last."""
+        if process.stdin is None or process.stdout is None:
+            raise RunError("the worker has no pipes")  # it was started with both
         with contextlib.suppress(OSError):  # it is gone, and its stdout ends too
             process.stdin.write(json.dumps(unit, ensure_ascii=False) + "\n")
             process.stdin.flush()
-        for line in process.stdout:
-            if not line.strip():
-                return
-            yield Outcome(**json.loads(line))
+        for _ in unit:
+            try:
+                outcome = Outcome(**json.loads(process.stdout.readline()))
+            except (TypeError, ValueError):  # half a line, or none
+                raise RunError(f"the worker ended with code {_end_of(process)} in the middle of it") from None
+            yield outcome
+        process.stdout.readline()  # the empty one after a unit
 
     def _start(self) -> "subprocess.Popen[str]":
-        threads = str(self.how["threads"])
-        environment = {**os.environ, **dict.fromkeys(THREADS, threads)}
+        threads = os.environ.get(THREADS[0]) or str(self.threads)
+        environment = {**dict.fromkeys(THREADS, threads), **os.environ}
         more: dict[str, Any] = {} if os.name == "nt" else {"process_group": 0}  # Ctrl-C is the parent's to hear
-        process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-            text=True, encoding="utf-8", **more,
-        )  # fmt: skip
-        self._alive.append(process)
+        with self._lock:
+            if self._over:
+                raise RunError("the sweep is over")
+            try:
+                process = subprocess.Popen(  # noqa: S603
+                    [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+                    text=True, encoding="utf-8", errors="replace", **more,
+                )  # fmt: skip
+            except OSError as error:
+                raise RunError(f"no worker could be started: {error.strerror or error}; try fewer --jobs") from None
+            self._alive.append(process)
         if process.stdin is not None:
             process.stdin.write(json.dumps(self.how) + "\n")  # flushed with the first unit
         return process
+
+
+def _end_of(process: "subprocess.Popen[str]") -> int:
+    """The exit code of a worker that has nothing more to say; one that does not end by itself is killed."""
+    try:
+        return process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()

@@ -1,6 +1,8 @@
 """A sweep over a grid: which cells are missing, running them, storing each as it is finished, and what came of it."""
 
+import contextlib
 import os
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,9 +13,9 @@ from pucl.bench.cells import Config, key_of, name_of, units
 from pucl.bench.crew import Crew
 from pucl.bench.fingerprint import Sources
 from pucl.bench.skips import why_not_run
-from pucl.bench.store import newest, read_results, writing
+from pucl.bench.store import Writer, newest, read_results, writing
 from pucl.bench.work import Bench, Outcome
-from pucl.errors import bad_argument, unknown_name
+from pucl.errors import Described, bad_argument, unknown_name
 from pucl.training.ranks import pick_device
 
 Tell = Callable[[str], None]
@@ -29,12 +31,14 @@ class Plan:
         there: how many have their line already.
         other: the commits of those lines that were made by other code.
         skipped: cells that cannot be run here, with the reason.
+        again: the keys of cells to run that have a line too.
     """
 
     missing: list[Config]
     there: int
     other: list[str]
     skipped: list[tuple[Config, str]]
+    again: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -73,22 +77,25 @@ def select(cells: list[Config], only: list[str]) -> list[Config]:
     return cells
 
 
-def plan(cells: list[Config], lines: list[Config], *, force: bool = False) -> Plan:
-    """Which cells to run: those without a line, or all of them when forced, as far as they can be run here."""
-    known, sources = newest(lines), Sources()
-    there = [] if force else [cell for cell in cells if key_of(cell) in known]
-    keys = {key_of(cell) for cell in there}
-    kept = [known[key] for key in keys]
-    other = [line["commit"] for line in kept if line["code"] != sources.code_of(line["config"])]
+def plan(cells: list[Config], lines: list[Config], *, force: bool = False, stale: bool = False) -> Plan:
+    """Which cells to run, as far as they can be run here.
+
+    These are the cells without a line; when `stale` also those whose line was made by other code; when forced all.
+    """
+    found, sources = newest(lines), Sources()
+    known = {key: found[key] for cell in cells if (key := key_of(cell)) in found}
+    old = {key for key, line in known.items() if line["code"] != sources.code_of(line["config"])}
+    kept = set[str]() if force else known.keys() - (old if stale else set())
     missing, skipped = [], []
     for cell in cells:
-        if key_of(cell) not in keys:
+        if key_of(cell) not in kept:
             reason = why_not_run(cell)
             if reason is None:
                 missing.append(cell)
             else:
                 skipped.append((cell, reason))
-    return Plan(missing, len(there), other, skipped)
+    other = [known[key]["commit"] for key in old & kept]
+    return Plan(missing, len(kept), other, skipped, frozenset(known.keys() & map(key_of, missing)))
 
 
 def sweep(
@@ -98,24 +105,26 @@ def sweep(
     encoders: Path | None = None,
     jobs: int = 1,
     force: bool = False,
+    stale: bool = False,
     device: str | None = None,
     commit: str | None = None,
     tell: Tell,
 ) -> Summary:
-    """Run the missing cells of a grid and append their lines to `results` as they come.
+    """Run the missing cells of a grid, see `plan`, and append their lines to `results` as they come.
 
     With several jobs, workers take whole units (the cells of one encoder); this process alone writes. It may be killed
     at any time: what is lost is what was not finished.
     """
+    place = encoders or results.parent / "encoders"
     pick_device(device)  # or one error, before any work
-    with writing(results) as writer:
-        to_do = plan(cells, read_results(results), force=force)
+    _check_folder(place)
+    with _writing(results) as writer:
+        to_do = plan(cells, read_results(results), force=force, stale=stale)
         say_other(to_do, tell)
         names = {key_of(cell): name_of(cell) for cell in cells}
         summary = Summary(there=to_do.there, skipped=[(name_of(cell), reason) for cell, reason in to_do.skipped])
         began, done = time.perf_counter(), 0
         try:
-            place = encoders or results.parent / "encoders"
             for outcome in _outcomes(to_do.missing, place, jobs, force, device, commit):
                 done += 1
                 if outcome.line is not None:
@@ -130,11 +139,37 @@ def sweep(
 
 
 def say_other(to_do: Plan, tell: Tell) -> None:
-    """Lines by other code are kept, but not without a word."""
+    """Lines by other code are kept, but not without a word, and so are cells run again."""
     if to_do.other:
         commits = ", ".join(sorted(set(to_do.other)))
         count = f"{len(to_do.other)} of {to_do.there} cells"
-        tell(f"{count} were made by other code (commit {commits}); kept; --force runs them again")
+        tell(f"{count} were made by other code (commit {commits}); kept; --stale runs them again")
+    if to_do.again:
+        tell(f"{len(to_do.again)} of {len(to_do.missing)} cells to run have a result already; the new one counts")
+
+
+def _check_folder(encoders: Path) -> None:
+    """Encoders can be kept there, or one error; the folder is made when there is one to keep."""
+    try:
+        there = next(place for place in (encoders, *encoders.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there):
+            return
+    except OSError as error:
+        got = Described(f"{encoders}: {error.strerror or error}")
+        raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got) from None
+
+
+@contextlib.contextmanager
+def _writing(results: Path) -> Iterator[Writer]:
+    """The results, to write to; a file that is made for this and gets no line is not left behind."""
+    fresh = not os.path.exists(results)  # noqa: PTH110 - false, not an error, where one may not look
+    with writing(results) as writer:
+        try:
+            yield writer
+        finally:
+            if fresh and not results.stat().st_size:
+                with contextlib.suppress(OSError):  # Windows keeps files that are open
+                    results.unlink()
 
 
 def _outcomes(
@@ -148,9 +183,8 @@ def _outcomes(
         for unit in work:
             yield from bench.run(unit)
         return
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    how = {"encoders": str(encoders), "device": device, "commit": commit, "anew": force, "threads": threads}
-    yield from Crew(jobs, how).run(work)
+    how = {"encoders": str(encoders), "device": device, "commit": commit, "anew": force}
+    yield from Crew(jobs, how, max(1, (os.cpu_count() or 1) // jobs)).run(work)
 
 
 def _count(summary: Summary, outcome: Outcome, name: str) -> None:

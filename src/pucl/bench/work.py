@@ -17,7 +17,7 @@ from pucl.bench.problem import Exam, Fitted, Problem, SkipError, pose
 from pucl.bench.provenance import provenance
 from pucl.bench.recipes import WITHHELD
 from pucl.bench.stages import Frozen, Score, fit_method, fit_top
-from pucl.errors import InputError, MissingDataError, RunError, bad_argument
+from pucl.errors import InputError, MissingDataError, RunError, bad_argument, is_number
 from pucl.training.ranks import pick_device
 
 
@@ -51,7 +51,7 @@ class Bench:
                 left.pop(0)
                 yield outcome
         except Exception as error:  # of what all of them share
-            yield from (_outcome_of(error, cell) for cell in left)
+            yield from (outcome_of(error, cell) for cell in left)
 
     def _pipelines(self, unit: list[Config], problem: Problem, exam: Exam) -> Iterator[Outcome]:
         heard: list[str] = []
@@ -67,7 +67,7 @@ class Bench:
                     metrics = exam.grade(fitted, trained.encoder, self.device)
                 yield self._line(cell, _more(cell, fitted, exam, trained) | metrics, began, said, trained.seconds)
             except Exception as error:
-                yield _outcome_of(error, cell)
+                yield outcome_of(error, cell)
 
     def _frozen(self, cell: Mapping[str, Any], trained: Trained, problem: Problem, exam: Exam) -> Frozen:
         withheld = cell["recipe"].get(WITHHELD, 0)
@@ -96,6 +96,9 @@ class Bench:
     def _line(
         self, cell: Config, metrics: Config, began: float, said: list[str], encoder_seconds: float | None = None
     ) -> Outcome:
+        for name, value in metrics.items():
+            if not is_number(value):
+                raise RunError(f"bench: {name} is {value}, not a finite number")
         seconds: Config = {"seconds": round(time.perf_counter() - began, 2)}
         if encoder_seconds is not None:
             seconds["encoder_seconds"] = encoder_seconds
@@ -136,7 +139,8 @@ def _hearing(said: list[str]) -> Iterator[None]:
     said += [" ".join(str(one.message).split()) for one in heard]
 
 
-def _outcome_of(error: Exception, cell: Config) -> Outcome:
+def outcome_of(error: Exception, cell: Config) -> Outcome:
+    """What an error makes of a cell: skipped or failed, with the reason in one line."""
     if isinstance(error, SkipError | MissingDataError):
         return Outcome(key_of(cell), skipped=str(error))
     text = " ".join(str(error).split())[:300]

@@ -1,8 +1,8 @@
 """A worker: units of work come in on stdin as JSON lines, outcomes go out on stdout; it ends when stdin does.
 
-The first line says how: ``{"encoders", "device", "commit", "anew", "threads"}``. Every other line is a unit, a list of
-cells. After the outcomes of a unit comes an empty line. A parent that was killed closes stdin, and the worker ends at
-once, whatever it is doing.
+The first line says how: ``{"encoders", "device", "commit", "anew"}``. Every other line is a unit, a list of cells; it
+is answered by as many outcomes and an empty line. A parent that was killed closes stdin, and the worker ends at once,
+whatever it is doing.
 """
 
 import json
@@ -22,11 +22,8 @@ def main() -> None:
     how = json.loads(sys.stdin.readline())
     todo: queue.Queue[list[dict[str, Any]]] = queue.Queue()
     threading.Thread(target=_listen, args=(todo,), daemon=True).start()
-    import torch
-
     from pucl.bench.work import Bench
 
-    torch.set_num_threads(how["threads"])
     bench = Bench(Path(how["encoders"]), how["device"], how["commit"], anew=how["anew"])
     while True:
         for outcome in bench.run(todo.get()):
