@@ -1,6 +1,5 @@
 """A sweep over a grid: which cells are missing, running them, storing each as it is finished, and what came of it."""
 
-import contextlib
 import os
 import tempfile
 import time
@@ -13,7 +12,7 @@ from pucl.bench.cells import Config, key_of, name_of, units
 from pucl.bench.crew import Crew
 from pucl.bench.fingerprint import Sources
 from pucl.bench.skips import why_not_run
-from pucl.bench.store import Writer, newest, read_results, writing
+from pucl.bench.store import newest, read_results, writing
 from pucl.bench.work import Bench, Outcome
 from pucl.errors import Described, bad_argument, unknown_name
 from pucl.training.ranks import pick_device
@@ -117,8 +116,8 @@ def sweep(
     """
     place = encoders or results.parent / "encoders"
     pick_device(device)  # or one error, before any work
-    _check_folder(place)
-    with _writing(results) as writer:
+    with writing(results) as writer:
+        _check_folder(place)
         to_do = plan(cells, read_results(results), force=force, stale=stale)
         say_other(to_do, tell)
         names = {key_of(cell): name_of(cell) for cell in cells}
@@ -139,7 +138,7 @@ def sweep(
 
 
 def say_other(to_do: Plan, tell: Tell) -> None:
-    """Lines by other code are kept, but not without a word, and so are cells run again."""
+    """Lines by other code are kept, and cells are run again, but not without a word."""
     if to_do.other:
         commits = ", ".join(sorted(set(to_do.other)))
         count = f"{len(to_do.other)} of {to_do.there} cells"
@@ -157,19 +156,6 @@ def _check_folder(encoders: Path) -> None:
     except OSError as error:
         got = Described(f"{encoders}: {error.strerror or error}")
         raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got) from None
-
-
-@contextlib.contextmanager
-def _writing(results: Path) -> Iterator[Writer]:
-    """The results, to write to; a file that is made for this and gets no line is not left behind."""
-    fresh = not os.path.exists(results)  # noqa: PTH110 - false, not an error, where one may not look
-    with writing(results) as writer:
-        try:
-            yield writer
-        finally:
-            if fresh and not results.stat().st_size:
-                with contextlib.suppress(OSError):  # Windows keeps files that are open
-                    results.unlink()
 
 
 def _outcomes(
