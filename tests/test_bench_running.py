@@ -1,9 +1,12 @@
 """Running cells: nothing is lost in silence, what is run again and what is not, and where a line says it comes from."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +15,15 @@ import pytest
 import torch
 
 from pucl.bench import crew, provenance, runner, work
-from pucl.bench.cells import Config, key_of
+from pucl.bench.cells import Config, key_of, teacher_of
+from pucl.bench.encoding import Kept
+from pucl.bench.fingerprint import Sources
 from pucl.bench.grid import Grid
+from pucl.bench.problem import pose
 from pucl.bench.runner import plan, sweep
+from pucl.bench.stages import Score, fit_top
 from pucl.bench.store import read_results, write_results
+from pucl.encoders.inputs import to_float
 
 from conftest import Command
 
@@ -29,6 +37,8 @@ methods = ["labelled_centroid", "naive"]
 encoder = "raw"
 """
 CELLS = 4
+PLACE = {"tasks": ["digits"], "n_labelled": [100], "seeds": [0]}
+RECIPE = {"epochs": 1, "batch_size": 256, "learning_rate": 4.0, "view": "small_image"}
 WORKER = """
 import json, os, sys
 from pathlib import Path
@@ -51,7 +61,7 @@ def bench(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def cells() -> list[Config]:
     block = {"methods": ["labelled_centroid", "naive"], "encoder": "raw"}
-    return Grid("g", {"tasks": ["digits"], "n_labelled": [100], "seeds": [0, 1], "block": [block]}).cells()
+    return Grid("g", {**PLACE, "seeds": [0, 1], "block": [block]}).cells()
 
 
 def aged(path: Path, *numbers: int) -> list[Config]:
@@ -196,10 +206,9 @@ def test_stale_cells_are_run_again_and_once(bench: Command, tmp_path: Path) -> N
 
 
 def test_encoders_of_stale_cells_follow_their_own_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = {"epochs": 1, "batch_size": 256, "learning_rate": 4.0, "view": "small_image"}
     block = {"objectives": ["pucl"], "encoder": "small_cnn", "recipes": ["quick"], "tops": ["pupl"]}
-    place = {"tasks": ["digits"], "n_labelled": [100], "seeds": [0], "recipe": {"quick": recipe}, "block": [block]}
-    unit, path = Grid("small", place).cells(), tmp_path / "r.jsonl"
+    unit = Grid("g", {**PLACE, "recipe": {"quick": RECIPE}, "block": [block]}).cells()
+    path = tmp_path / "r.jsonl"
     run = partial(sweep, unit, path, device="cpu", tell=lambda _: None)
     assert run().ran == 1
     aged(path, 0)
@@ -220,6 +229,57 @@ def test_a_stale_cell_that_cannot_be_run_keeps_its_line(tmp_path: Path, monkeypa
     found = plan(cells()[:1], lines, stale=True)
     assert (found.missing, found.there, found.other, found.again) == ([], 0, [], frozenset())
     assert found.skipped == [(cells()[0], "no data")] and key_of(cells()[0]) == lines[0]["key"]
+
+
+def test_a_fine_tuned_teacher_is_kept_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipes = {name: {**RECIPE, "epochs": epochs} for name, epochs in (("a", 1), ("b", 2))}
+    tops = {
+        "tuned": {"labeller": "pupl", "head": "finetune", "head_options": {"epochs": 1}},
+        "taught": {
+            "labeller": "teacher", "head": "finetune", "head_options": {"epochs": 1, "renew": False, "match": True},
+            "teacher": {"encoder": "small_cnn", "recipe": "a", "top": "tuned"},
+        },
+    }  # fmt: skip
+    block = {"objectives": ["pucl"], "encoder": "mlp", "recipes": ["a", "b"], "tops": ["taught"]}
+    pupils = Grid("g", {**PLACE, "recipe": recipes, "top": tops, "block": [block]}).cells()
+    teacher = teacher_of(pupils[0])
+    fitted: list[str] = []
+
+    def watched(cell: Config, *rest: Any) -> Any:
+        fitted.append(cell["top"])
+        if cell["top"] == "tuned":
+            warnings.warn("of the teacher", stacklevel=1)
+        return fit_top(cell, *rest)
+
+    def run(cell: Config) -> tuple[Any, Config]:
+        """What the teacher thinks of all rows and of a batch, and the pupil's line."""
+        fitted.clear()
+        bench = work.Bench(tmp_path, "cpu", "here")
+        (done,) = bench.run([cell])
+        assert done.line is not None, done.failed
+        score, x = bench._fitted[key_of(teacher)].score, pose(cell)[0].x
+        assert isinstance(score, Score)
+        with torch.no_grad():
+            return torch.cat([score(x), score.opinion(to_float(torch.as_tensor(x[:100])))]), done.line
+
+    monkeypatch.setattr(work, "fit_top", watched)
+    first, line = run(pupils[0])
+    assert fitted == ["taught", "tuned"] and line["warnings"] == ["of the teacher"]
+    kept, again = run(pupils[0])
+    assert fitted == ["taught"] and torch.equal(kept, first)
+    assert again["metrics"] == line["metrics"] and again["warnings"] == line["warnings"]
+    assert torch.equal(run(pupils[1])[0], first) and fitted == ["taught"]  # of another encoder, with the same teacher
+    (place,) = (path for path in tmp_path.glob("*/encoder.json") if '"layer"' in path.read_text(encoding="utf-8"))
+    about = json.loads(place.read_text(encoding="utf-8"))
+    place.write_text(json.dumps({**about, "extra": {**about["extra"], "code": "older"}}), encoding="utf-8")
+    run(pupils[0])
+    assert fitted == ["taught", "tuned"]
+    sources = Sources()
+    code, kept_there = sources.code_of(teacher), Kept(tmp_path, "cpu", sources)
+    assert kept_there.stored(place.parent, teacher, code) is not None
+    assert kept_there.stored(place.parent, {**teacher, "seed": 9}, code) is None
+    assert replace(kept_there, anew=True).stored(place.parent, teacher, code) is None
+    assert {"bench/teachers.py", "heads/finetune.py", "pseudo_labels/pupl.py"} <= set(sources.files_of(teacher))
 
 
 @pytest.mark.parametrize(

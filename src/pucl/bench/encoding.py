@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pucl.bench.cells import PLAIN, canonical, key_of
+from pucl.bench.cells import PLAIN, Config, canonical, key_of
 from pucl.bench.fingerprint import Sources
 from pucl.bench.problem import Exam, Problem
 from pucl.bench.recipes import TEMPERATURE, WITHHELD, train_config, view_of
@@ -53,19 +53,31 @@ class Kept:
         An encoder that was trained by other code, or for another configuration, is trained again. Of several processes
         that want the same one, the first trains it and the others wait.
         """
+        with self.place(about) as place:
+            found = self.stored(place, about, self.sources.encoder_code_of(about))
+            if found is None:
+                return self._train(place, about, problem, exam)
+            encoder, kept = found
+            return Trained(encoder, kept["loss"], kept["seconds"], kept["told"])
+
+    @contextlib.contextmanager
+    def place(self, about: Mapping[str, Any]) -> Iterator[Path]:
+        """The folder of a configuration; while this lasts no other process is inside."""
         words = (about[key] for key in ("task", "objective", "encoder", "n_labelled", "seed"))
         place = self.folder / f"{'-'.join(str(word) for word in words)}-{key_of(about)[:8]}"
         with _alone(place.with_suffix(".lock")):
-            return (None if self.anew else self._stored(place, about)) or self._train(place, about, problem, exam)
+            yield place
 
-    def _stored(self, place: Path, about: Mapping[str, Any]) -> Trained | None:
+    def stored(self, place: Path, about: Mapping[str, Any], code: str) -> tuple[Encoder, Config] | None:
+        """The encoder in a folder and what is written down with it, if it is of this configuration and this code."""
+        if self.anew:
+            return None
         try:
             kept = json.loads((place / ABOUT).read_text(encoding="utf-8"))["extra"]
-            same = canonical(kept["config"]) == canonical(about) and kept["code"] == self.sources.encoder_code_of(about)
-            encoder = load_encoder(place, self.device) if same else None
+            same = canonical(kept["config"]) == canonical(about) and kept["code"] == code
+            return (load_encoder(place, self.device), kept) if same else None
         except (OSError, ValueError, KeyError, InputError):  # not there, or damaged
             return None
-        return Trained(encoder, kept["loss"], kept["seconds"], kept["told"]) if encoder is not None else None
 
     def _train(self, place: Path, about: Mapping[str, Any], problem: Problem, exam: Exam) -> Trained:
         told = exam.prior(about["prior"], self._embedded_without(about, problem, exam), problem.seed)

@@ -18,7 +18,7 @@ from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.raw import raw_encoder
 from pucl.errors import bad_argument
 from pucl.heads import fit_head
-from pucl.heads.finetune import fine_tune
+from pucl.heads.finetune import FineTuned, fine_tune
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.registry import get
 
@@ -136,10 +136,24 @@ class Opinion(nn.Module):
 
 
 class Score:
-    """Raw rows → logits (n,), in batches; `opinion` for batches that are on the device already."""
+    """Raw rows → logits (n,), in batches.
+
+    Attributes:
+        opinion: the same for batches that are on the device already.
+        tuned: the model, where encoder and layer were fine-tuned.
+    """
+
+    tuned: FineTuned | None = None
 
     def __init__(self, encoder: nn.Module, head: Any, device: str, *, normalise: bool) -> None:
         self.opinion, self.device = Opinion(encoder, head, normalise=normalise).eval(), device
+
+    @classmethod
+    def of_tuned(cls, model: FineTuned, device: str) -> "Score":
+        """Of a fine-tuned model."""
+        score = cls(model.encoder, model.score, device, normalise=False)
+        score.tuned = model
+        return score
 
     @torch.no_grad()
     def __call__(self, x: Any) -> Tensor:
@@ -163,7 +177,7 @@ def _score(
             problem.x, problem.s, pseudo, frozen.encoder, **from_json(options), teacher=teacher, seed=problem.seed,
             device=frozen.device,
         )  # fmt: skip
-        return Score(model.encoder, model.score, frozen.device, normalise=False)
+        return Score.of_tuned(model, frozen.device)
     takes = inspect.signature(get("heads", config["head"]).function).parameters
     given = {"seed": problem.seed, "prior": told}
     more = {name: value for name, value in given.items() if name in takes and value is not None}

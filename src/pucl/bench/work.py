@@ -17,7 +17,8 @@ from pucl.bench.problem import Exam, Fitted, Problem, SkipError, pose
 from pucl.bench.provenance import provenance
 from pucl.bench.recipes import WITHHELD
 from pucl.bench.stages import Frozen, Score, fit_method, fit_top
-from pucl.errors import InputError, MissingDataError, RunError, bad_argument, is_number
+from pucl.bench.teachers import restored, save_teacher
+from pucl.errors import InputError, MissingDataError, RunError, RunWarning, bad_argument, is_number
 from pucl.training.ranks import pick_device
 
 
@@ -78,12 +79,29 @@ class Bench:
         about = teacher_of(cell)
         key = key_of(about)
         if key not in self._fitted:
-            trained = self.kept.encoder(encoder_of(about), problem, exam)
-            self._fitted[key] = fit_top(about, self._frozen(about, trained, problem, exam), exam)
+            self._fitted[key] = self._teacher(about, problem, exam)
         fitted = self._fitted[key]
         if not isinstance(fitted.score, Score):
             raise bad_argument(f"top {cell['top']!r}", "teacher", "one that gives scores", about["top"])
         return fitted.score
+
+    def _teacher(self, about: Config, problem: Problem, exam: Exam) -> Fitted:
+        """A teacher, from its folder or fitted now; one that is fine-tuned is kept beside the encoders, as they are."""
+        code, said = self.sources.code_of(about), list[str]()
+        with self.kept.place(about) as place:
+            found = self.kept.stored(place, about, code)
+            if found is not None:
+                said, fitted = found[1]["warnings"], Fitted(restored(*found, self.device))
+            else:
+                with _hearing(said):
+                    trained = self.kept.encoder(encoder_of(about), problem, exam)
+                    fitted = fit_top(about, self._frozen(about, trained, problem, exam), exam)
+                if isinstance(fitted.score, Score):
+                    extra = {"config": about, "code": code, "warnings": said}
+                    save_teacher(place, fitted.score, name=about["encoder"], rows=problem.x, extra=extra)
+        for text in said:
+            warnings.warn(text, RunWarning, stacklevel=2)
+        return fitted
 
     def _baseline(self, unit: list[Config], problem: Problem, exam: Exam) -> Iterator[Outcome]:
         for cell in unit:
