@@ -263,6 +263,7 @@ def test_bad_calibration(call: tuple[Any, Any], message: str) -> None:
         ("upu", {"prior": 1.0}, "head 'upu': prior must be a number strictly between 0 and 1; got 1.0"),
         ("knn", {"prior": "half"}, "head 'knn': prior must be a number strictly between 0 and 1; got 'half'"),
         ("nnpu", {"steps": 0}, "head 'nnpu': steps must be a whole number ≥ 1; got 0"),
+        ("linear", {"l2": -1}, "head 'linear': l2 must be a finite number > 0; got -1"),
         ("upu", {"loss": "hinge"}, "unknown margin loss 'hinge'"),
         ("knn", {"k": 0}, "head 'knn': k must be a whole number ≥ 1; got 0"),
         ("knn", {"temperature": 0}, "head 'knn': temperature must be a finite number > 0; got 0"),

@@ -2,7 +2,8 @@
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -35,6 +36,23 @@ def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {family} {str(name)!r}: {hint}known: {', '.join(names)}")
 
 
+def check_known(owner: str, family: str, names: Iterable[Any], known: Iterable[str]) -> None:
+    """All names are known ones; the first that is not is answered as `unknown_name` does."""
+    known = tuple(known)
+    for name in names:
+        if name not in known:
+            raise InputError(f"{owner}: {unknown_name(family, name, known)}")
+
+
+@contextmanager
+def blamed_on(owner: str) -> Iterator[None]:
+    """An input error inside is said of `owner` as well: ``owner: message``."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"{owner}: {error}") from None
+
+
 def check_count(owner: str, argument: str, value: Any, *, low: int = 1, high: int | None = None) -> int:
     """A whole number within [low, high]; booleans and fractions are refused."""
     allowed = f"a whole number ≥ {low}" if high is None else f"a whole number from {low} to {high}"
@@ -61,7 +79,7 @@ def is_number(value: Any) -> bool:
     """Whether `value` is a finite real number of any library; booleans, text and None are not."""
     try:
         return not isinstance(value, bool | str) and math.isfinite(float(value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

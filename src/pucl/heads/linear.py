@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from pucl.errors import check_positive
 from pucl.heads import LinearHead
 from pucl.heads.scaling import Scaling
 from pucl.logistic import fit_logistic
@@ -37,6 +38,7 @@ def linear(
             of our study (LOG.md).
         weighted: whether reliability counts; all rows alike otherwise.
     """
+    check_positive("head 'linear'", "l2", l2)
     weight = pseudo.reliability if weighted else torch.ones_like(pseudo.reliability)
     scaling = Scaling.of(z)
     rows = scaling(z)

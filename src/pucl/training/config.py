@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pucl.errors import bad_argument, check_count, check_positive, check_share, unknown_name
+from pucl.errors import bad_argument, check_count, check_positive, check_share, is_number, unknown_name
 
 OWNER = "TrainConfig"
 OPTIMISERS = ("lars", "sgd", "adamw")
@@ -68,13 +68,14 @@ class TrainConfig:
         for name, known in (("optimiser", OPTIMISERS), ("precision", PRECISIONS)):
             if getattr(self, name) not in known:
                 raise unknown_name(f"{OWNER} {name}", getattr(self, name), known)
-        if len(self.projection) != 2:
+        if not isinstance(self.projection, tuple | list) or len(self.projection) != 2:
             raise bad_argument(OWNER, "projection", "(hidden width, output width)", self.projection)
         for width in self.projection:
             check_count(OWNER, "projection", width)
         for name in ("final_learning_rate", "momentum", "weight_decay", "held_out"):
-            if not 0 <= getattr(self, name) < 1:
-                raise bad_argument(OWNER, name, "a number in [0, 1)", getattr(self, name))
+            value = getattr(self, name)
+            if not is_number(value) or not 0 <= value < 1:
+                raise bad_argument(OWNER, name, "a number in [0, 1)", value)
         if self.clip is not None:
             check_positive(OWNER, "clip", self.clip)
         if self.labelled_share is not None:

@@ -38,11 +38,16 @@ def pick_device(device: str | torch.device | None = None) -> torch.device:
     try:
         chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except (RuntimeError, TypeError):
-        raise bad_argument("pucl", "device", "'cpu', 'cuda', 'cuda:1' …", device) from None
+        chosen = None
+    if chosen is None or (chosen.type != "cuda" and str(chosen) != "cpu"):
+        raise bad_argument("pucl", "device", "'cpu', 'cuda', 'cuda:1' …", str(device))
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise bad_argument("pucl", "device", "'cpu' on a machine without a CUDA device", str(device))
+    count = torch.cuda.device_count()
+    if chosen.type == "cuda" and chosen.index is not None and chosen.index >= count:
+        raise bad_argument("pucl", "device", f"'cpu', or 'cuda:0' to 'cuda:{count - 1}' on this machine", str(device))
     if str(chosen) == "cuda":
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % count)
     return chosen
 
 
