@@ -142,7 +142,9 @@ def leaderboard(
     """
     from pucl.bench.leaderboard import write_leaderboard
     from pucl.bench.store import read_results
+    from pucl.models.places import check_file
 
+    check_file("pucl bench leaderboard", "--out", out)
     if goals is None and GOALS.exists():
         goals = GOALS
     write_leaderboard(out, read_results(results, missing_ok=results == RESULTS), goals)
@@ -163,6 +165,8 @@ def baselines(
     """
     from pucl.bench.baselines_page import write_page
     from pucl.bench.store import read_results
+    from pucl.models.places import check_file
 
+    check_file("pucl bench baselines", "--out", out)
     write_page(out, read_results(results, missing_ok=results == RESULTS), notes)
     typer.echo(f"Baselines: {out}")

@@ -6,9 +6,9 @@ from pathlib import Path
 from pucl.errors import Described, InputError, bad_argument
 
 
-def check_file(owner: str, argument: str, path: Path, suffixes: tuple[str, ...]) -> None:
-    """`path` ends in one of the suffixes and a file can be made there; nothing is left behind."""
-    if path.suffix.lower() not in suffixes:
+def check_file(owner: str, argument: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:
+    """`path` ends in one of the suffixes, if any, and a file can be made there; nothing is left behind."""
+    if suffixes and path.suffix.lower() not in suffixes:
         raise bad_argument(owner, argument, f"a file that ends in {' or '.join(suffixes)}", str(path))
     if path.is_dir():
         raise bad_argument(owner, f"{argument} {path}", "a file", Described("a folder"))
