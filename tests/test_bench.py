@@ -115,9 +115,9 @@ def test_every_number_is_in_the_cell_and_decides_its_key() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("task = ['digits']", "unknown key of g.toml 'task': did you mean 'tasks'? known: "),
-        ("[[block]]\nobjective = ['pucl']", "unknown key of a block of g.toml 'objective': did you mean 'objectives'?"),
-        ("[[block]]\nmethods = ['naive']\ntops = ['pupl']", "unknown key of a block of g.toml 'tops'"),
+        ("task = ['digits']", "g.toml: unknown key 'task': did you mean 'tasks'? known: "),
+        ("[[block]]\nobjective = ['pucl']", "g.toml: a [[block]]: unknown key 'objective': did you mean 'objectives'?"),
+        ("[[block]]\nmethods = ['naive']\ntops = ['pupl']", "g.toml: a [[block]]: unknown key 'tops'"),
         ("[[block]]\nseeds = [0]", "a [[block]] must be one with 'objectives' or 'methods'; got neither"),
         ("seeds = [0]", "g.toml: [[block]] must be given at least once; got none"),
         ("[recipe.r]\nepoch = 3", "unknown option of recipe 'r' 'epoch': did you mean 'epochs'?"),
@@ -128,14 +128,14 @@ def test_every_number_is_in_the_cell_and_decides_its_key() -> None:
         ("[recipe.r]\nview = 'simclr'\ntask = {digit = {}}", "unknown datasets 'digit': did you mean 'digits'?"),
         ("[top.t]\nhead = 'linear'", "top 't': labeller must be given with the head 'linear'; got None"),
         ("[top.t]\nhead = 'linea'\nlabeller = 'auto'", "unknown head 'linea': did you mean 'linear'?"),
-        ("[top.t]\nlabel = 'auto'", "unknown key of top 't' 'label': did you mean 'labeller'?"),
-        ("[top.t]\nhead = 'nnpu'\nprior = 'oracl'", "unknown prior of top 't' 'oracl': did you mean 'oracle'?"),
+        ("[top.t]\nlabel = 'auto'", "g.toml: top 't': unknown key 'label': did you mean 'labeller'?"),
+        ("[top.t]\nhead = 'nnpu'\nprior = 'oracl'", "g.toml: top 't': unknown prior 'oracl': did you mean 'oracle'?"),
         ("tasks = ['digts']", "unknown datasets 'digts': did you mean 'digits'?"),
-        ("seeds = [-1]", "seeds must be a whole number ≥ 0; got -1"),
+        ("seeds = [-1]", "seeds must be a whole number from 0 to 4294967295; got -1"),
         ("n_labelled = 2.5", "n_labelled must be a whole number ≥ 1; got 2.5"),
-        ("setting = 'both'", "unknown setting of g.toml 'both'"),
+        ("setting = 'both'", "g.toml: unknown setting 'both'"),
         ("tops = ['pup']", "unknown top 'pup': did you mean 'pupl'?"),
-        ("recipes = ['s']", "unknown recipe of g.toml 's'"),
+        ("recipes = ['s']", "g.toml: unknown recipe 's'"),
         ("encoder = {cifar1 = 'cnn7'}", "encoder must be a name, or a table with one for 'digits'"),
         ("encoder = 'cnn8'", "unknown encoders 'cnn8': did you mean 'cnn7'?"),
         ("seeds = ", "g.toml cannot be read: "),
@@ -364,8 +364,9 @@ def test_cells_that_cannot_be_run_are_skipped_with_a_reason(tmp_path: Path, monk
     assert len(reasons) == 4
     for reason, words in zip(
         reasons,
-        ("punce: needs a prior, and the grid gives none", "cifar10: data_batch_1 is missing",
-         "small_cnn: takes image data; gaussians has table data", "nnpu: prior must be"),
+        ("punce: needs a prior, 'oracle' or the name of an estimator, and the grid gives none",
+         "cifar10: data_batch_1 is missing", "small_cnn: takes image data; gaussians has table data",
+         "nnpu: needs a prior, 'oracle' or the name of an estimator, and the grid gives none"),
         strict=True,
     ):  # fmt: skip
         assert words in reason
@@ -860,7 +861,7 @@ def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
 def test_notes_name_tasks_and_methods_that_exist(tmp_path: Path) -> None:
     path = tmp_path / "notes.toml"
     path.write_text('[cifar1]\nnnpuu = "x"\n', encoding="utf-8")
-    with pytest.raises(InputError, match="texts by task"):
+    with pytest.raises(InputError, match="cifar1: unknown baselines 'nnpuu': did you mean 'nnpu'"):
         read_notes(path)
 
 
@@ -965,7 +966,7 @@ def test_heads_by_a_risk_take_withheld_rows_for_positives() -> None:
     [
         ({"teacher": {"encoder": "mlp"}}, "teacher must be a table with encoder, recipe, top"),
         ({"teacher": {**TAUGHT["teacher"], "tops": "x"}}, "did you mean 'top'"),
-        ({"teacher": {**TAUGHT["teacher"], "recipe": "slow"}}, "unknown recipe of small 'slow'"),
+        ({"teacher": {**TAUGHT["teacher"], "recipe": "slow"}}, "small: unknown recipe 'slow'"),
         ({"teacher": {**TAUGHT["teacher"], "encoder": {"cifar1": "cnn7"}}}, "a name, or a table with one for 'digits'"),
         ({"labeller": "auto"}, "teacher must be a table, with the labeller 'teacher' only"),
         (

@@ -14,8 +14,8 @@ from pucl.bench.published import METHODS, TABLES, Published, published
 from pucl.bench.store import newest
 from pucl.bench.tables import Entry as Cell
 from pucl.bench.tables import by_seed, label_of, latest_variant, preset_of
-from pucl.bench.toml import read_toml
-from pucl.errors import Described, bad_argument
+from pucl.bench.toml import as_table, read_toml
+from pucl.errors import bad_argument, check_known
 from pucl.files import replace_file
 from pucl.registry import Entry, entries
 
@@ -89,12 +89,13 @@ def write_page(out: Path, lines: Iterable[Config], notes: Path) -> None:
 
 def read_notes(path: Path) -> dict[str, dict[str, str]]:
     """Explanations by task and method from a TOML file; unknown names are errors."""
-    found = read_toml(OWNER, "--notes", path)
+    owner, found = f"{OWNER}: --notes {path}", read_toml(OWNER, "--notes", path)
+    check_known(owner, "task", found, TASKS)
     for task, texts in found.items():
-        for name in texts if task in TASKS else [task]:
-            if name not in entries("baselines"):
-                allowed = f"texts by task ({', '.join(TASKS)}) and method"
-                raise bad_argument(OWNER, str(path), allowed, Described(f"{task}.{name}"))
+        check_known(f"{owner}: {task}", "baselines", as_table(owner, task, texts), entries("baselines"))
+        for method, text in texts.items():
+            if not isinstance(text, str):
+                raise bad_argument(owner, f"{task}.{method}", "a text", text)
     return found
 
 

@@ -23,24 +23,29 @@ prior = "oracle"
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pucl.bench.cells import ORACLE, TEACHER, Config, key_of, registered
-from pucl.bench.options import resolved, values_of
+from pucl.bench.cells import ORACLE, SUPERVISED, TEACHER, Config, key_of, registered
+from pucl.bench.options import from_json, resolved, values_of
 from pucl.bench.recipes import resolve_recipe
-from pucl.bench.toml import read_toml
+from pucl.bench.toml import as_names, as_numbers, as_table, as_tables, read_toml
 from pucl.bench.tops import check_prior, check_teacher, resolve_top
 from pucl.data.pu_split import SETTINGS
-from pucl.errors import Described, bad_argument, check_count, unknown_name
-from pucl.registry import get
+from pucl.errors import Described, bad_argument, blamed_on, check_known
+from pucl.registry import Entry, entries, get
+
+if TYPE_CHECKING:
+    from pucl.baselines import Settings
 
 PLACE = ("tasks", "n_labelled", "setting", "seeds", "encoder", "prior")
 SHARED = (*PLACE, "recipes", "tops")
 DEFINITIONS = ("recipe", "top", "settings")
 PIPELINE, BASELINE = "objectives", "methods"
 BLOCK = "block"
+LAST_SEED = 2**32 - 1  # of scikit-learn's generators
 
 
 def read_grid(path: Path) -> list[Config]:
@@ -53,19 +58,17 @@ class Grid:
 
     def __init__(self, name: str, content: Mapping[str, Any]) -> None:
         self.name = name
-        self._check_keys(f"key of {name}", content, (*SHARED, *DEFINITIONS, BLOCK))
-        self.defined = {key: self._table(key, content.get(key, {})) for key in DEFINITIONS}
+        check_known(name, "key", content, (*SHARED, *DEFINITIONS, BLOCK))
+        self.defined = {key: as_table(name, key, content.get(key, {})) for key in DEFINITIONS}
+        if given := self.defined["settings"]:
+            check_known(f"{name}: settings", "baselines", given, _methods())
         shared = {key: value for key, value in content.items() if key in SHARED}
-        blocks = content.get(BLOCK, [])
-        if not isinstance(blocks, list) or not blocks or not all(isinstance(block, Mapping) for block in blocks):
-            raise bad_argument(name, f"[[{BLOCK}]]", "given at least once", Described("none"))
+        blocks = as_tables(name, BLOCK, content.get(BLOCK))
         for block in blocks:
-            known = (*PLACE, BASELINE) if BASELINE in block else (*SHARED, PIPELINE, BASELINE)
-            self._check_keys(f"key of a block of {name}", block, known)
-            if PIPELINE not in block and BASELINE not in block:
-                allowed = f"one with '{PIPELINE}' or '{BASELINE}'"
-                raise bad_argument(name, f"a [[{BLOCK}]]", allowed, Described("neither"))
+            self._check_block(block)
         self.blocks = [{**shared, **block} for block in blocks]
+        for block in self.blocks:
+            self._check_priors(block.get("prior"))
 
     def cells(self) -> list[Config]:
         """All cells, in the order of the file."""
@@ -80,12 +83,11 @@ class Grid:
         """Task, setting, number of labels and seed: what decides who is labelled."""
         tasks = self._names(block, "tasks")
         for task in tasks:
-            get("datasets", task)
+            self._registered("datasets", "tasks", task)
         settings = self._names(block, "setting") if "setting" in block else ["case-control"]
-        for setting in settings:
-            if setting not in SETTINGS:
-                raise unknown_name(f"setting of {self.name}", setting, SETTINGS)
-        numbers, seeds = self._numbers(block, "n_labelled", low=1), self._numbers(block, "seeds", low=0)
+        check_known(self.name, "setting", settings, SETTINGS)
+        numbers = as_numbers(self.name, "n_labelled", block.get("n_labelled"), low=1)
+        seeds = as_numbers(self.name, "seeds", block.get("seeds"), low=0, high=LAST_SEED)
         for task, setting, n, seed in product(tasks, settings, numbers, seeds):
             yield {"task": task, "setting": setting, "n_labelled": n, "seed": seed}
 
@@ -97,34 +99,46 @@ class Grid:
             task = place["task"]
             key = (task, objective, recipe)
             if key not in made:
-                encoder = str(self._encoder(block, task, required=True))
+                encoder = str(self._encoder("encoder", block.get("encoder"), task, required=True))
                 shared = self._encoder_keys(block, task, objective, encoder, recipe)
                 made[key] = [self._with_top(block, task, shared, top) for top in tops]
             yield from ({**place, **pipeline} for pipeline in made[key])
 
     def _encoder_keys(self, block: Mapping[str, Any], task: str, objective: str, encoder: str, recipe: str) -> Config:
         """What a pipeline says of its encoder."""
-        if recipe not in self.defined["recipe"]:
-            raise unknown_name(f"recipe of {self.name}", recipe, self.defined["recipe"])
-        needs = get("losses", objective).needs_prior
+        check_known(self.name, "recipe", [recipe], self.defined["recipe"])
+        given = as_table(self.name, f"recipe.{recipe}", self.defined["recipe"][recipe])
+        needs = self._registered("losses", PIPELINE, objective).needs_prior
+        with blamed_on(self.name):
+            numbers = resolve_recipe(f"recipe {recipe!r}", given, task)
         return {
-            "encoder": get("encoders", encoder).name,
+            "encoder": encoder,
             "objective": objective,
             "recipe_name": recipe,
-            "recipe": resolve_recipe(f"recipe {recipe!r}", self.defined["recipe"][recipe], task),
-            "encoder_prior": self._prior(block, objective) if needs else None,
+            "recipe": numbers,
+            "encoder_prior": _prior(block, objective) if needs else None,
         }
 
-    def _with_top(self, block: Mapping[str, Any], task: str, shared: Config, name: str) -> Config:
-        """A pipeline without its place: encoder, top, teacher if it has one, and what all of them are told of π."""
-        top = resolve_top(name, self.defined["top"])
+    def _with_top(
+        self, block: Mapping[str, Any], task: str, shared: Config, name: str, pupils: tuple[str, ...] = ()
+    ) -> Config:
+        """A pipeline without its place: encoder, top, teacher if it has one, and what all of them are told of π.
+
+        `pupils` are the tops that learn from this one, which can be none of them.
+        """
+        if name in pupils:
+            way = Described(" → ".join((*pupils, name)))
+            raise bad_argument(self.name, f"the teacher of top {name!r}", "one that does not learn from itself", way)
+        with blamed_on(self.name):
+            top = resolve_top(name, self.defined["top"])
         told = [shared["encoder_prior"], top["top_prior"]]
         if top["labeller"] == TEACHER:
-            given = check_teacher(f"top {name!r}", self.defined["top"][name][TEACHER])
+            with blamed_on(self.name):
+                given = check_teacher(f"top {name!r}", self.defined["top"][name][TEACHER])
             objective = given.get("objective", shared["objective"])
-            encoder = str(self._encoder(given, task, required=True))
+            encoder = str(self._encoder(f"top {name!r}, encoder of the teacher", given["encoder"], task, required=True))
             own = self._encoder_keys(block, task, objective, encoder, given["recipe"])
-            top[TEACHER] = self._with_top(block, task, own, given["top"])
+            top[TEACHER] = self._with_top(block, task, own, given["top"], (*pupils, name))
             told.append(top[TEACHER]["prior"])
         prior = ORACLE if ORACLE in told else next((one for one in told if one is not None), None)
         return {**shared, **top, "prior": prior}
@@ -132,51 +146,70 @@ class Grid:
     def _baselines(self, block: Mapping[str, Any]) -> Iterator[Config]:
         from pucl.baselines import settings_of
 
-        for place, method in product(list(self._places(block)), self._names(block, BASELINE)):
+        methods = self._names(block, BASELINE)
+        check_known(f"{self.name}: {BASELINE}", "baselines", methods, _methods())
+        for place, method in product(list(self._places(block)), methods):
             needs = get("baselines", registered(method)).needs_prior
-            known = values_of(settings_of(registered(method), place["task"]))
-            encoder = self._encoder(block, place["task"]) or known["encoder"]
-            given = self._table(f"settings.{method}", self.defined["settings"].get(method, {}))
-            settings = resolved(f"baseline {method!r}", known, given, without=("encoder",))
-            prior = self._prior(block, method) if needs else None
-            yield {**place, "encoder": encoder, "prior": prior, "method": method, "settings": settings}
+            preset = settings_of(registered(method), place["task"])
+            encoder = self._encoder("encoder", block.get("encoder"), place["task"]) or preset.encoder
+            prior = _prior(block, method) if needs else None
+            about = {"encoder": encoder, "prior": prior, "method": method, "settings": self._settings(method, preset)}
+            yield {**place, **about}
 
-    def _encoder(self, block: Mapping[str, Any], task: str, *, required: bool = False) -> str | None:
-        value = block.get("encoder")
-        if isinstance(value, Mapping):
-            for name in value:
-                get("datasets", name)
-            value = value.get(task)
+    def _settings(self, method: str, preset: "Settings") -> Config:
+        """The settings of a baseline: what the grid changes, then its preset for the task."""
+        key = f"settings.{method}"
+        given = as_table(self.name, key, self.defined["settings"].get(method, {}))
+        with blamed_on(self.name):
+            kinds = get_type_hints(type(preset))
+            settings = resolved(key, values_of(preset), given, kinds=kinds, without=("encoder",))
+            with blamed_on(key):
+                replace(preset, **from_json(given))  # its values are checked where it is made
+        return settings
+
+    def _encoder(self, key: str, given: Any, task: str, *, required: bool = False) -> str | None:
+        value = given
+        if isinstance(given, Mapping):
+            for name in given:
+                self._registered("datasets", key, name)
+            value = given.get(task)
         if value is None and not required:
             return None
         if not isinstance(value, str):
-            raise bad_argument(self.name, "encoder", f"a name, or a table with one for {task!r}", block.get("encoder"))
-        return get("encoders", value).name
-
-    def _prior(self, block: Mapping[str, Any], who: str) -> str | None:
-        value = block.get("prior")
-        return check_prior(self.name, value.get(who) if isinstance(value, Mapping) else value)
+            raise bad_argument(self.name, key, f"a name, or a table with one for {task!r}", given)
+        return self._registered("encoders", key, value).name
 
     def _names(self, block: Mapping[str, Any], key: str) -> list[str]:
-        value = block.get(key)
-        values = [value] if isinstance(value, str) else value
-        if not isinstance(values, list) or not values or not all(isinstance(one, str) for one in values):
-            raise bad_argument(self.name, key, "a name or a list of names in every block or above them", value)
-        return values
+        return as_names(self.name, key, block.get(key), " in every block or above them")
 
-    def _numbers(self, block: Mapping[str, Any], key: str, *, low: int) -> list[int]:
-        value = block.get(key)
-        values = value if isinstance(value, list) else [value]
-        if not values:
-            raise bad_argument(self.name, key, "a list of whole numbers", value)
-        return [check_count(self.name, key, one, low=low) for one in values]
+    def _registered(self, family: str, key: str, name: str) -> Entry:
+        """The entry that a key of the grid names."""
+        with blamed_on(f"{self.name}: {key}"):
+            return get(family, name)
 
-    def _table(self, key: str, value: Any) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            raise bad_argument(self.name, key, "a table", value)
-        return value
+    def _check_block(self, block: Mapping[str, Any]) -> None:
+        """A block has pipelines or baselines, and the keys of its kind."""
+        kinds = [kind for kind in (PIPELINE, BASELINE) if kind in block]
+        known = (*PLACE, BASELINE) if kinds == [BASELINE] else (*SHARED, PIPELINE, BASELINE)
+        check_known(f"{self.name}: a [[{BLOCK}]]", "key", block, known)
+        if len(kinds) != 1:
+            got = Described("both" if kinds else "neither")
+            raise bad_argument(self.name, f"a [[{BLOCK}]]", f"one with '{PIPELINE}' or '{BASELINE}'", got)
 
-    def _check_keys(self, what: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for key in table:
-            if key not in known:
-                raise unknown_name(what, key, known)
+    def _check_priors(self, given: Any) -> None:
+        """What a block says of π, also of those that are told nothing."""
+        if isinstance(given, Mapping):
+            check_known(f"{self.name}: prior", "objective or method", given, (*entries("losses"), *_methods()))
+        for value in given.values() if isinstance(given, Mapping) else [given]:
+            check_prior(self.name, value)
+
+
+def _methods() -> tuple[str, ...]:
+    """What a grid may name as a baseline."""
+    return *entries("baselines"), SUPERVISED
+
+
+def _prior(block: Mapping[str, Any], who: str) -> str | None:
+    """What an objective or a method is told of π."""
+    value = block.get("prior")
+    return value.get(who) if isinstance(value, Mapping) else value

@@ -46,7 +46,9 @@ def leaderboard(lines: Iterable[Config], goals: Iterable[reach.Goal] = ()) -> st
 
 def write_leaderboard(out: Path, lines: Iterable[Config], goals: Path | None) -> None:
     """Write the page, whole or not at all."""
-    page = leaderboard(lines, [] if goals is None else reach.read_goals(goals))
+    lines = list(lines)
+    tops = {line["config"]["top"] for line in lines if not is_baseline(line["config"])}
+    page = leaderboard(lines, [] if goals is None else reach.read_goals(goals, tops))
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_file(out, page.encode())
 

@@ -1,6 +1,7 @@
 """Reach: our pipelines that are told no class prior against what the paper has with the true one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,15 @@ from pucl.bench.cells import Config, is_baseline, usual_setting
 from pucl.bench.layouts import NOTHING, ours
 from pucl.bench.published import TABLES, published
 from pucl.bench.tables import Entry, by_seed, latest_variant, taught_by
-from pucl.bench.toml import read_toml
-from pucl.errors import Described, bad_argument
+from pucl.bench.toml import as_name, as_names, as_numbers, as_tables, read_toml
+from pucl.bench.tops import BUILT_IN
+from pucl.errors import Described, InputError, bad_argument, check_known, is_number
+from pucl.registry import entries
 
 OWNER = "pucl bench leaderboard"
-NEEDED, OPTIONAL = ("tasks", "n_labelled", "encoder", "recipe", "top"), ("objective", "ceiling", "goal")
+GOAL = "goal"
+NAMES = ("encoder", "recipe", "top", "objective", "ceiling")
+NEEDED, OPTIONAL = ("tasks", "n_labelled", "encoder", "recipe", "top"), ("objective", "ceiling", GOAL)
 
 
 @dataclass(frozen=True)
@@ -44,21 +49,48 @@ class Goal:
         return next((number.accuracy for number in found if number is not None), None)
 
 
-def read_goals(path: Path) -> list[Goal]:
-    """The goals of a TOML file, in its order: every ``[[goal]]`` for all of its tasks and numbers of labelled rows."""
-    found = []
-    for block in read_toml(OWNER, "--goals", path).get("goal", []):
-        wrong = sorted({*block} - {*NEEDED, *OPTIONAL} | ({*NEEDED} - {*block}))
-        if wrong:
-            allowed = f"goals with {', '.join(NEEDED)} and, if needed, {', '.join(OPTIONAL)}"
-            raise bad_argument(OWNER, "--goals", allowed, Described(f"{', '.join(wrong)} missing or unknown in {path}"))
-        rest = {key: value for key, value in block.items() if key not in ("tasks", "n_labelled")}
-        found += [Goal(task, n, **rest) for n in _list(block["n_labelled"]) for task in _list(block["tasks"])]
+def read_goals(path: Path, stored: Iterable[str] = ()) -> list[Goal]:
+    """The goals of a TOML file, in its order: every ``[[goal]]`` for all of its tasks and numbers of labelled rows.
+
+    Their tops are built-in ones, those of the grids that lie beside the file, or those that `stored` results have.
+    """
+    owner, content = f"{OWNER}: --goals {path}", read_toml(OWNER, "--goals", path)
+    blocks = as_tables(owner, GOAL, content.get(GOAL))
+    check_known(owner, "key", content, (GOAL,))
+    tops = {*BUILT_IN, *stored, *_defined_beside(path)}
+    return [goal for block in blocks for goal in _goals(owner, block, tops)]
+
+
+def _goals(owner: str, block: Mapping[str, Any], tops: Iterable[str]) -> list[Goal]:
+    """One ``[[goal]]``, its values checked."""
+    wrong = sorted({*block} - {*NEEDED, *OPTIONAL} | ({*NEEDED} - {*block}))
+    if wrong:
+        allowed = f"one with {', '.join(NEEDED)} and, if needed, {', '.join(OPTIONAL)}"
+        raise bad_argument(owner, f"a [[{GOAL}]]", allowed, Described(f"{', '.join(wrong)} missing or unknown"))
+    tasks = as_names(owner, "tasks", block["tasks"])
+    numbers = as_numbers(owner, "n_labelled", block["n_labelled"], low=1)
+    goal = block.get(GOAL)
+    if goal is not None and not (is_number(goal) and 0 < goal <= 100):
+        raise bad_argument(owner, GOAL, "an accuracy in per cent", goal)
+    names = {key: as_name(owner, key, block[key]) for key in NAMES if key in block}
+    check_known(f"{owner}: tasks", "datasets", tasks, entries("datasets"))
+    for key, family in (("encoder", "encoders"), ("objective", "losses")):
+        if key in names:
+            check_known(f"{owner}: {key}", family, [names[key]], entries(family))
+    for key in ("top", "ceiling"):
+        if key in names:
+            check_known(owner, key, [names[key]], tops)
+    return [Goal(task, n, **names, goal=goal) for n in numbers for task in tasks]
+
+
+def _defined_beside(path: Path) -> set[str]:
+    """The tops that the grids of the same folder define."""
+    found: set[str] = set()
+    for grid in path.parent.glob("*.toml"):
+        with suppress(InputError):  # whatever else lies there
+            tops = read_toml(OWNER, "--goals", grid).get("top")
+            found.update(tops if isinstance(tops, Mapping) else ())
     return found
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def as_markdown(goals: Iterable[Goal], lines: Iterable[Config]) -> str:

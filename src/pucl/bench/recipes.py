@@ -1,10 +1,12 @@
 """Recipes: how an encoder is trained, by name in a grid, with every number written out in a cell."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_type_hints
+
+import torch
 
 from pucl.bench.options import from_json, keywords, resolved, values_of
-from pucl.errors import bad_argument, check_positive, check_share
+from pucl.errors import bad_argument, blamed_on, check_positive, check_share
 from pucl.registry import get
 from pucl.training.config import FREE, TrainConfig
 from pucl.views import View, make_view
@@ -24,20 +26,31 @@ def resolve_recipe(owner: str, given: Mapping[str, Any], task: str) -> dict[str,
     if not isinstance(special, Mapping) or not all(isinstance(value, Mapping) for value in special.values()):
         raise bad_argument(owner, TASK, "tables by the name of a task", special)
     for name in special:
-        get("datasets", name)
+        with blamed_on(f"{owner}: {TASK}"):
+            get("datasets", name)
     merged = {**given, **special.get(task, {})}
     merged.pop(TASK, None)
     view, view_options = merged.pop(VIEW, None), merged.pop(VIEW_OPTIONS, {})
     defaults = {**values_of(TrainConfig), TEMPERATURE: 0.5, WITHHELD: 0.0}
-    recipe = resolved(owner, {**defaults, VIEW: None, VIEW_OPTIONS: None}, merged, without=OWN)
+    known, kinds = {**defaults, VIEW: None, VIEW_OPTIONS: None}, get_type_hints(TrainConfig)
+    recipe = resolved(owner, known, merged, kinds=kinds, without=OWN)
     if not isinstance(view, str):
         raise bad_argument(owner, VIEW, "the name of a view; see 'pucl list views'", view)
     check_positive(owner, TEMPERATURE, recipe[TEMPERATURE])
     if WITHHELD in recipe:
         check_share(owner, WITHHELD, recipe[WITHHELD])
-    train_config(recipe, seed=0)  # its values are checked where it is made
-    shown = resolved(f"view {view!r}", keywords(get("views", view).function), view_options)
-    return {**recipe, VIEW: view, VIEW_OPTIONS: shown}
+    with blamed_on(owner):
+        train_config(recipe, seed=0)  # its values are checked where it is made
+        return {**recipe, VIEW: view, VIEW_OPTIONS: resolve_view(view, view_options)}
+
+
+def resolve_view(name: str, given: Any) -> dict[str, Any]:
+    """The options of a view; it is shown blank rows, as it checks their values where it is used."""
+    entry = get("views", name)
+    options = resolved(f"view {name!r}", keywords(entry.function), given, kinds=get_type_hints(entry.function))
+    blank = torch.zeros(2, 1, 32, 32) if "image" in entry.inputs else torch.zeros(2, 4)
+    make_view(name, **from_json(options))(blank, torch.Generator())
+    return options
 
 
 def train_config(recipe: Mapping[str, Any], *, seed: int) -> TrainConfig:

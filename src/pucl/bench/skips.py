@@ -9,6 +9,7 @@ from pucl.data.sources import SOURCES
 from pucl.registry import get
 
 SOME = 0.5  # in place of a prior that is known once the data are loaded
+NO_PRIOR = "needs a prior, 'oracle' or the name of an estimator, and the grid gives none"
 
 
 def why_not_run(config: Mapping[str, Any]) -> str | None:
@@ -23,19 +24,22 @@ def why_not_run(config: Mapping[str, Any]) -> str | None:
 def _of_baseline(config: Mapping[str, Any], kinds: tuple[str, ...]) -> str | None:
     from pucl.baselines import why_not
 
+    method = registered(config["method"])
+    if get("baselines", method).needs_prior and config["prior"] is None:
+        return f"{config['method']}: {NO_PRIOR}"
     kind: Any = kinds[0]
     typed: Kind = kind
-    reason = why_not(registered(config["method"]), typed, None if config["prior"] is None else SOME)
+    reason = why_not(method, typed, SOME)
     return None if reason is None else f"{config['method']}: {reason}"
 
 
 def _of_pipeline(config: Mapping[str, Any], kinds: tuple[str, ...]) -> str | None:
     if get("losses", config["objective"]).needs_prior and config["encoder_prior"] is None:
-        return f"{config['objective']}: needs a prior, and the grid gives none"
+        return f"{config['objective']}: {NO_PRIOR}"
     for family, name in (("encoders", config["encoder"]), ("views", config["recipe"]["view"])):
         takes = get(family, name).inputs
         if not set(takes) & set(kinds):
             return f"{name}: takes {' or '.join(takes)} data; {config['task']} has {kinds[0]} data"
     if config["head"] in ("nnpu", "upu") and config["top_prior"] is None and config["labeller"] is None:
-        return f"{config['top']}: needs a prior, and the grid gives none"
+        return f"{config['top']}: {NO_PRIOR}"
     return None

@@ -19,11 +19,13 @@ describes: a table with `encoder`, `recipe`, `top` and, where it is not the cell
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_type_hints
 
 from pucl.bench.cells import FINE_TUNE, KNN, KNN_OPTIONS, MATCH, ORACLE, TEACHER, TRUTH, Config
 from pucl.bench.options import keywords, resolved
-from pucl.errors import bad_argument, unknown_name
+from pucl.bench.recipes import VIEW, VIEW_OPTIONS, resolve_view
+from pucl.bench.toml import as_name, as_table
+from pucl.errors import bad_argument, blamed_on, check_known, unknown_name
 from pucl.heads.finetune import fine_tune
 from pucl.pseudo_labels import AUTO
 from pucl.registry import entries, get
@@ -50,28 +52,27 @@ def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
     known = {**BUILT_IN, **defined}
     if name not in known:
         raise unknown_name("top", name, known)
-    owner, given = f"top {name!r}", known[name]
-    if not isinstance(given, Mapping):
-        raise bad_argument(owner, "its description", "a table", given)
-    for key in given:
-        if key not in KEYS:
-            raise unknown_name(f"key of {owner}", key, KEYS)
-    if "head" not in given:
-        raise bad_argument(owner, "head", f"given: a head, '{FINE_TUNE}' or '{KNN}'", None)
-    labeller = given.get("labeller")
+    owner = f"top {name!r}"
+    given = as_table(owner, "its description", known[name])
+    check_known(owner, "key", given, KEYS)
+    head, labeller = given.get("head"), given.get("labeller")
+    if not isinstance(head, str):
+        raise bad_argument(owner, "head", f"the name of a head, '{FINE_TUNE}' or '{KNN}'", head)
     labeller = AUTO if labeller == "auto" else labeller
-    if labeller is None and given["head"] != "nnpu" and given["head"] != "upu":
-        raise bad_argument(owner, "labeller", f"given with the head {given['head']!r}", None)
+    if labeller is None and head not in ("nnpu", "upu"):
+        raise bad_argument(owner, "labeller", f"given with the head {head!r}", None)
     if (labeller == TEACHER) != (TEACHER in given):
         raise bad_argument(owner, TEACHER, "a table, with the labeller 'teacher' only", given.get(TEACHER))
-    options = _head_options(given["head"], given.get("head_options", {}))
+    with blamed_on(owner):
+        labeller_options = _labeller_options(labeller, given.get("labeller_options", {}))
+        options = _head_options(head, given.get("head_options", {}))
     if MATCH in options and labeller != TEACHER:
         raise bad_argument(owner, MATCH, "given with the labeller 'teacher' only", options[MATCH])
     return {
         "top": name,
         "labeller": labeller,
-        "labeller_options": _labeller_options(labeller, given.get("labeller_options", {})),
-        "head": given["head"],
+        "labeller_options": labeller_options,
+        "head": head,
         "head_options": options,
         "top_prior": check_prior(owner, given.get("prior")),
     }
@@ -81,25 +82,31 @@ def check_teacher(owner: str, given: Any) -> Mapping[str, Any]:
     """The description of a teacher: encoder, recipe and top have to be given."""
     if not isinstance(given, Mapping) or not {*TEACHER_KEYS[:3]} <= given.keys():
         raise bad_argument(owner, TEACHER, f"a table with {', '.join(TEACHER_KEYS[:3])}", given)
-    for key in given:
-        if key not in TEACHER_KEYS:
-            raise unknown_name(f"key of the teacher of {owner}", key, TEACHER_KEYS)
+    check_known(f"{owner}: {TEACHER}", "key", given, TEACHER_KEYS)
+    for key in ("recipe", "top", "objective"):
+        if key in given:
+            as_name(owner, f"{key} of the teacher", given[key])
+            if key == "objective":
+                check_known(f"{owner}: {TEACHER}", "losses", [given[key]], entries("losses"))
     return given
 
 
 def check_prior(owner: str, prior: Any) -> str | None:
     """None, "oracle" or the name of an estimator."""
-    known = (ORACLE, "auto", *entries("priors"))
-    if prior is not None and prior not in known:
-        raise unknown_name(f"prior of {owner}", prior, known)
+    if prior is not None:
+        check_known(owner, "prior", [prior], (ORACLE, "auto", *entries("priors")))
     return None if prior is None else str(prior)
 
 
-def _labeller_options(labeller: str | None, given: Any) -> dict[str, Any]:
+def _labeller_options(labeller: Any, given: Any) -> dict[str, Any]:
+    owner = f"labeller {labeller!r}"
     if labeller in (None, TRUTH, TEACHER):
-        return resolved(f"labeller {labeller!r}", {}, given)
-    function = get("pseudo-labellers", str(labeller)).function
-    return resolved(f"labeller {labeller!r}", keywords(function), given, without=NOT_FOR_GRIDS)
+        return resolved(owner, {}, given)
+    known = tuple(entries("pseudo-labellers"))
+    if labeller not in known:
+        raise unknown_name("labeller", labeller, ("auto", TRUTH, TEACHER, *known))
+    function = get("pseudo-labellers", labeller).function
+    return resolved(owner, keywords(function), given, kinds=get_type_hints(function), without=NOT_FOR_GRIDS)
 
 
 def _head_options(head: str, given: Any) -> dict[str, Any]:
@@ -109,12 +116,13 @@ def _head_options(head: str, given: Any) -> dict[str, Any]:
     if head != FINE_TUNE:
         if head not in entries("heads"):
             raise unknown_name("head", head, (*entries("heads"), FINE_TUNE, KNN))
-        return resolved(owner, keywords(get("heads", head).function), given, without=NOT_FOR_GRIDS)
-    defaults = {**keywords(fine_tune), "view_options": None, MATCH: False}
-    options = resolved(owner, defaults, given, without=NOT_FOR_GRIDS)
-    if "view" in options:
-        shown = keywords(get("views", options["view"]).function)
-        options["view_options"] = resolved(f"view {options['view']!r}", shown, options.get("view_options", {}))
-    elif "view_options" in options:
-        raise bad_argument(owner, "view", "given with view_options", None)
+        function = get("heads", head).function
+        return resolved(owner, keywords(function), given, kinds=get_type_hints(function), without=NOT_FOR_GRIDS)
+    defaults = {**keywords(fine_tune), VIEW_OPTIONS: None, MATCH: False}
+    kinds = {**get_type_hints(fine_tune), MATCH: bool}
+    options = resolved(owner, defaults, given, kinds=kinds, without=NOT_FOR_GRIDS)
+    if VIEW in options:
+        options[VIEW_OPTIONS] = resolve_view(options[VIEW], options.get(VIEW_OPTIONS, {}))
+    elif VIEW_OPTIONS in options:
+        raise bad_argument(owner, VIEW, f"given with {VIEW_OPTIONS}", None)
     return options
