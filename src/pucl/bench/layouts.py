@@ -129,7 +129,7 @@ def notes(table: Table) -> list[str]:
         "Ceilings, supervised rows and kNN were told every training label."
     ]
     if any(entry.other_code for row in table.rows for entry in row.entries.values()):
-        found.append("* Made by other code than the present one; 'pucl bench run GRID --force' makes it again.")
+        found.append("* Made by other code than the present one; 'pucl bench run GRID --stale' makes it again.")
     if table.older:
         found.append(f"{table.older} results of older configurations under the same names are not shown.")
     if table.commits:

@@ -25,8 +25,8 @@ HEAD = """# Leaderboard
 <!-- Written by 'pucl bench leaderboard' from results/benchmark.jsonl; do not edit. -->
 
 Every number of ours was run by `pucl bench run` under the [protocols](benchmark.md#protocols) of the benchmark;
-[recipes and tops](benchmark.md#recipes-and-tops) are explained there. A number of a single seed says little where seeds of
-its like differ by points.
+[recipes and tops](benchmark.md#recipes-and-tops) are explained there. A number of a single seed says little where
+seeds of its like differ by points.
 """
 
 
