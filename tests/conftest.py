@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -21,6 +22,12 @@ class Run(NamedTuple):
 
 
 Command = Callable[..., Run]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts() -> None:
+    """In the background of a shell SIGINT is ignored, and processes that tests start would ignore it too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
