@@ -96,11 +96,11 @@ class Sources:
 
 def _entries_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Family and name of the entries a cell uses; no name where any of the family may be."""
-    if _estimates(config):
-        yield "priors", None
     if is_baseline(config):
         yield from (("datasets", config["task"]), ("baselines", registered(config["method"])), ("views", None))
         yield "encoders", config["encoder"]
+        if _estimates(config):
+            yield "priors", None
         return
     yield from _entries_of_encoder(config)
     yield from (("pseudo-labellers", config["labeller"] or ""), ("heads", config["head"]))

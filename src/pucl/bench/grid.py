@@ -148,13 +148,16 @@ class Grid:
 
         methods = self._names(block, BASELINE)
         check_known(f"{self.name}: {BASELINE}", "baselines", methods, _methods())
+        made: dict[tuple[str, str], Config] = {}  # the same for all seeds and numbers of labels
         for place, method in product(list(self._places(block)), methods):
-            needs = get("baselines", registered(method)).needs_prior
-            preset = settings_of(registered(method), place["task"])
-            encoder = self._encoder("encoder", block.get("encoder"), place["task"]) or preset.encoder
-            prior = _prior(block, method) if needs else None
-            about = {"encoder": encoder, "prior": prior, "method": method, "settings": self._settings(method, preset)}
-            yield {**place, **about}
+            key = (place["task"], method)
+            if key not in made:
+                needs = get("baselines", registered(method)).needs_prior
+                preset = settings_of(registered(method), place["task"])
+                encoder = self._encoder("encoder", block.get("encoder"), place["task"]) or preset.encoder
+                prior, settings = _prior(block, method) if needs else None, self._settings(method, preset)
+                made[key] = {"encoder": encoder, "prior": prior, "method": method, "settings": settings}
+            yield {**place, **made[key]}
 
     def _settings(self, method: str, preset: "Settings") -> Config:
         """The settings of a baseline: what the grid changes, then its preset for the task."""

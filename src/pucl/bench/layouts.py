@@ -35,7 +35,7 @@ def as_text(table: Table) -> str:
         lines = [["method", "recipe", "prior", *_heads(columns)]]
         for row in rows:
             entries = [row.entries.get(column, Entry()) for column in columns]
-            lines.append([row.label.method, row.label.recipe, row.label.prior, *(ours(entry) for entry in entries)])
+            lines.append([*row.label, *(ours(entry) for entry in entries)])
             lines.append(["", "", "", *(theirs(entry) for entry in entries)])
         widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
         written = ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -52,8 +52,7 @@ def as_markdown(table: Table) -> str:
         for row in rows:
             entries = [row.entries.get(column, Entry()) for column in columns]
             cells = [_two(_strong(entry), theirs(entry), "<br>") for entry in entries]
-            label = (row.label.method, row.label.recipe, row.label.prior)
-            lines.append([*(word.replace("|", r"\|") for word in label), *cells])
+            lines.append([*(word.replace("|", r"\|") for word in row.label), *cells])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     return "\n\n".join([*parts, *notes(table)]) + "\n"
 
@@ -71,8 +70,7 @@ def as_csv(table: Table) -> str:
                 number.accuracy if number else None, number.std if number else None, _rounded(entry.difference),
                 entry.p_value, entry.best, entry.other_code,
             )  # fmt: skip
-            label = (row.label.method, row.label.recipe, row.label.prior)
-            writer.writerow([table.name, *label, task, n, *("" if value is None else value for value in values)])
+            writer.writerow([table.name, *row.label, task, n, *("" if value is None else value for value in values)])
     return out.getvalue()
 
 
@@ -83,11 +81,10 @@ def as_latex(table: Table) -> str:
         heads = ("method", "recipe", "prior", *_heads(columns))
         lines = [" & ".join(_tex(head) for head in heads) + r" \\", r"\midrule"]
         for row in rows:
-            label = (row.label.method, row.label.recipe, row.label.prior)
             entries = [row.entries.get(column, Entry()) for column in columns]
             cells = [_tex(_two(ours(entry), theirs(entry), "; ")) for entry in entries]
             cells = [rf"\textbf{{{cell}}}" if e.best else cell for cell, e in zip(cells, entries, strict=True)]
-            lines.append(" & ".join([*(_tex(word) for word in label), *cells]) + r" \\")
+            lines.append(" & ".join([*(_tex(word) for word in row.label), *cells]) + r" \\")
         head = [rf"\begin{{tabular}}{{lll{'r' * len(columns)}}}", r"\toprule"]
         parts.append("\n".join([*head, *lines, r"\bottomrule", r"\end{tabular}"]))
     return "\n\n".join([f"% {table.name}", *parts, *(f"% {note}" for note in notes(table))]) + "\n"

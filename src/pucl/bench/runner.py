@@ -1,7 +1,6 @@
 """A sweep over a grid: which cells are missing, running them, storing each as it is finished, and what came of it."""
 
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,9 +11,10 @@ from pucl.bench.cells import Config, key_of, name_of, units
 from pucl.bench.crew import Crew
 from pucl.bench.fingerprint import Sources
 from pucl.bench.skips import why_not_run
-from pucl.bench.store import newest, read_results, writing
+from pucl.bench.store import newest, writing
 from pucl.bench.work import Bench, Outcome
 from pucl.errors import Described, bad_argument, unknown_name
+from pucl.models.places import why_not_written
 from pucl.training.ranks import pick_device
 
 Tell = Callable[[str], None]
@@ -118,7 +118,7 @@ def sweep(
     pick_device(device)  # or one error, before any work
     with writing(results) as writer:
         _check_folder(place)
-        to_do = plan(cells, read_results(results), force=force, stale=stale)
+        to_do = plan(cells, writer.lines, force=force, stale=stale)
         say_other(to_do, tell)
         names = {key_of(cell): name_of(cell) for cell in cells}
         summary = Summary(there=to_do.there, skipped=[(name_of(cell), reason) for cell, reason in to_do.skipped])
@@ -149,13 +149,9 @@ def say_other(to_do: Plan, tell: Tell) -> None:
 
 def _check_folder(encoders: Path) -> None:
     """Encoders can be kept there, or one error; the folder is made when there is one to keep."""
-    try:
-        there = next(place for place in (encoders, *encoders.parents) if place.exists())
-        with tempfile.TemporaryFile(dir=there):
-            return
-    except OSError as error:
-        got = Described(f"{encoders}: {error.strerror or error}")
-        raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got) from None
+    if (reason := why_not_written(encoders)) is not None:
+        got = Described(f"{encoders}: {reason}")
+        raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got)
 
 
 def _outcomes(

@@ -83,10 +83,10 @@ def write_results(path: Path, lines: Iterable[Config]) -> None:
 
 
 class Writer:
-    """Appends lines, each in one piece and on the disk when `add` returns."""
+    """Appends lines, each in one piece and on the disk when `add` returns; `lines` were there before."""
 
-    def __init__(self, path: Path, handle: int) -> None:
-        self.path, self.handle = path, handle
+    def __init__(self, path: Path, handle: int, lines: list[Config]) -> None:
+        self.path, self.handle, self.lines = path, handle, lines
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Append one line."""
@@ -103,9 +103,9 @@ class Writer:
 def writing(path: Path) -> Iterator[Writer]:
     """While this lasts nobody else writes to the file; half a last line is cut off first, of results alone."""
     with only_writer(path) as handle:
-        read_results(path)
+        lines = read_results(path)
         _mend(path, handle)
-        yield Writer(path, handle)
+        yield Writer(path, handle, lines)
 
 
 @contextlib.contextmanager

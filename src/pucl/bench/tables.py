@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pucl.bench import published as paper
 from pucl.bench.cells import (
@@ -25,8 +25,7 @@ from pucl.registry import entries
 METRIC = "accuracy"
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """What names a row: method, recipe (with what departs from the paper's set-up), and what it was told of π."""
 
     method: str

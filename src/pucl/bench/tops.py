@@ -86,8 +86,8 @@ def check_teacher(owner: str, given: Any) -> Mapping[str, Any]:
     for key in ("recipe", "top", "objective"):
         if key in given:
             as_name(owner, f"{key} of the teacher", given[key])
-            if key == "objective":
-                check_known(f"{owner}: {TEACHER}", "losses", [given[key]], entries("losses"))
+    if "objective" in given:
+        check_known(f"{owner}: {TEACHER}", "losses", [given["objective"]], entries("losses"))
     return given
 
 

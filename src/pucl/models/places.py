@@ -17,11 +17,15 @@ def check_file(owner: str, argument: str, path: Path, suffixes: tuple[str, ...] 
 
 def check_folder(owner: str, argument: str, folder: Path) -> None:
     """The folder, or the nearest one above it that is there, takes files; nothing is left behind."""
+    if (reason := why_not_written(folder)) is not None:
+        raise InputError(f"{owner}: {argument} must be in a place that can be written to; {folder}: {reason}")
+
+
+def why_not_written(folder: Path) -> str | None:
+    """Why the folder, or the nearest one above it that is there, takes no files; None if it does."""
     place = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     try:
         with tempfile.TemporaryFile(dir=place):
-            pass
+            return None
     except OSError as error:
-        reason = error.strerror or error
-        text = f"{owner}: {argument} must be in a place that can be written to; {folder}: {reason}"
-        raise InputError(text) from None
+        return str(error.strerror or error)
