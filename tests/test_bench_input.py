@@ -155,7 +155,7 @@ def test_wrong_values_of_a_grid(pucl: Command, tmp_path: Path, text: str, messag
         (
             with_top("head = 'linear'\nlabeller = 'pupll'"),
             "top 'x': unknown labeller 'pupll': did you mean 'pupl'? known: auto, cvir, kernel_cvir, prototypes, pupl, "
-            "teacher, truth",
+            "stacked, teacher, truth, walks",
         ),
         (
             with_top("head = 'linear'\nlabeller = ['pupl']"),

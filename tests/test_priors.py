@@ -219,7 +219,7 @@ def test_auto_is_bbe_on_scores_and_the_default_labeller_on_embeddings() -> None:
     z, s = together(*points(0.4))
     found = estimate_prior(z, s)
     assert found == estimate_prior(torch.as_tensor(z), s.tolist())
-    assert found.value == pseudo_label(torch.as_tensor(z), s, method="auto").prior and found.method == "kernel_cvir"
+    assert found.value == pseudo_label(torch.as_tensor(z), s, method="auto").prior and found.method == "stacked"
     assert found.low <= found.value <= found.high
     score = z[:, 0]
     expected: PriorEstimate = entries("priors")[AUTO].function(score[s], score[~s])

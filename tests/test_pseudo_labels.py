@@ -201,9 +201,9 @@ def test_a_given_prior_is_the_share_labelled_positive(method: str) -> None:
         ({"s": [1, 0, 0, 0, 0, 0]}, "at least two rows of each kind, to hold one out; got 1 labelled and 5"),
         ({"method": "cvri"}, "unknown pseudo-labellers 'cvri': did you mean 'cvir'?"),
         ({"seed": -1}, "seed must be a whole number ≥ 0; got -1"),
-        ({"rounds": -1}, "rounds must be a whole number ≥ 0; got -1"),
-        ({"spread": 0.0}, "spread must be a finite number > 0; got 0.0"),
-        ({"width": -1.0}, "width must be a finite number > 0; got -1.0"),
+        ({"method": "kernel_cvir", "rounds": -1}, "rounds must be a whole number ≥ 0; got -1"),
+        ({"method": "kernel_cvir", "spread": 0.0}, "spread must be a finite number > 0; got 0.0"),
+        ({"method": "kernel_cvir", "width": -1.0}, "width must be a finite number > 0; got -1.0"),
         ({"method": "prototypes", "clusters": ()}, "clusters must be at least one number of clusters; got none"),
     ],
 )

@@ -3,10 +3,12 @@
 | top | labeller | head | is told |
 |---|---|---|---|
 | pupl | puPL | linear | nothing |
-| auto | the default labeller | linear | nothing |
+| auto | kernel_cvir, the default labeller of the first campaign | linear | nothing |
+| stacked | stacked, the default labeller | linear | nothing |
 | nnpu | none | nnPU risk | the true π |
 | nnpu_auto | none | nnPU risk | an estimate of π from the embeddings |
-| finetune | the default labeller | encoder and linear layer together | nothing |
+| finetune | kernel_cvir | encoder and linear layer together | nothing |
+| stacked_finetune | stacked | encoder and linear layer together | nothing |
 | knn | – | k nearest training rows, k = 200, τ = 0.1 | every training label |
 | ceiling | the truth | linear | every training label |
 | finetune_ceiling | the truth | encoder and linear layer together | every training label |
@@ -27,7 +29,6 @@ from pucl.bench.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.toml import as_name, as_table
 from pucl.errors import bad_argument, blamed_on, check_known, unknown_name
 from pucl.heads.finetune import fine_tune
-from pucl.pseudo_labels import AUTO
 from pucl.registry import entries, get
 
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
@@ -36,14 +37,17 @@ BUILT_IN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "pupl": {"labeller": "pupl", "head": "linear"},
         "auto": {"labeller": "auto", "head": "linear"},
+        "stacked": {"labeller": "stacked", "head": "linear"},
         "nnpu": {"head": "nnpu", "prior": ORACLE},
         "nnpu_auto": {"head": "nnpu", "prior": "auto"},
         "finetune": {"labeller": "auto", "head": FINE_TUNE},
+        "stacked_finetune": {"labeller": "stacked", "head": FINE_TUNE},
         "knn": {"labeller": TRUTH, "head": KNN},
         "ceiling": {"labeller": TRUTH, "head": "linear"},
         "finetune_ceiling": {"labeller": TRUTH, "head": FINE_TUNE, "head_options": {"renew": False}},
     }
 )
+AUTO = "kernel_cvir"  # what "auto" means in grids: the default labeller when most stored cells were run
 NOT_FOR_GRIDS = ("prior", "seed", "device", "teacher")  # they come from the cell
 
 

@@ -18,7 +18,7 @@ from pucl.pseudo_labels import PseudoLabels, pseudo_label
 FOLDS = 5
 SURE, QUITE_SURE = 1.0, 2.0  # standard errors by which a candidate must be better: of the same embedding, of another
 
-AVERAGED = ("cvir", "kernel_cvir")  # labellers that may average several draws
+AVERAGED = ("cvir", "kernel_cvir", "stacked", "walks")  # labellers that may average several draws
 
 
 @dataclass(frozen=True)

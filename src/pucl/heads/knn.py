@@ -1,10 +1,10 @@
 """k nearest neighbours in cosine similarity, as a head with a prior-corrected logit."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
+from pucl.priors.kernel import Viewpoint, viewpoint
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
@@ -16,24 +16,31 @@ class NearestNeighbours(nn.Module):
     """The reference rows with their votes; see `knn` for what it computes.
 
     Attributes:
-        rows: reference embeddings (n, k), L2-normalised.
+        mean, axes: from where rows are seen.
+        rows: reference embeddings (n, k), as seen from there, L2-normalised.
         labels: their pseudo-labels (n,), as 0 and 1.
         weight: their reliability (n,).
         share: c, the share of positive votes in the whole reference.
         prior: π.
     """
 
+    mean: Tensor | None
+    axes: Tensor | None
     rows: Tensor
     labels: Tensor
     weight: Tensor
     share: Tensor
     prior: Tensor
 
-    def __init__(self, z: Tensor, pseudo: PseudoLabels, *, k: int, temperature: float, prior: float) -> None:
+    def __init__(
+        self, z: Tensor, pseudo: PseudoLabels, *, k: int, temperature: float, prior: float, view: Viewpoint
+    ) -> None:
         super().__init__()
+        self.register_buffer("mean", view.mean)
+        self.register_buffer("axes", view.axes)
         self.k, self.temperature = min(k, len(z)), temperature
         labels, weight = pseudo.labels.to(z), pseudo.reliability.to(z)
-        self.register_buffer("rows", F.normalize(z, dim=1))
+        self.register_buffer("rows", view(z))
         self.register_buffer("labels", labels)
         self.register_buffer("weight", weight)
         self.register_buffer("share", (labels @ weight) / weight.sum())
@@ -42,7 +49,8 @@ class NearestNeighbours(nn.Module):
     @torch.no_grad()
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k), a batch of rows at a time."""
-        pieces = torch.split(F.normalize(z, dim=1), max(1, PIECE // len(self.rows)))
+        seen = Viewpoint(self.mean, self.axes)(z)
+        pieces = torch.split(seen, max(1, PIECE // len(self.rows)))
         votes = torch.cat([self._positive_votes(piece) for piece in pieces])
         smooth = (self.k * votes + self.share) / (self.k + 1)
         return torch.logit(smooth) - torch.logit(self.share) + torch.logit(self.prior)
@@ -64,6 +72,8 @@ def knn(
     *,
     k: int = 200,
     temperature: float = 0.1,
+    centred: bool = False,
+    even: float = 0.0,
     prior: float | None = None,
 ) -> NearestNeighbours:
     """The k nearest rows vote with their pseudo-labels, the closer and the more reliable the louder.
@@ -83,14 +93,18 @@ def knn(
         pseudo: pseudo-labels.
         k: how many neighbours; all rows when there are fewer.
         temperature: τ.
+        centred: whether cosines are between directions from the mean row, not from the origin.
+        even: how far the principal axes are made alike before, from 0 to 1; for `centred` only.
         prior: π, that of the pseudo-labels when not given.
     """
     del labelled
     check_count(OWNER, "k", k)
     check_positive(OWNER, "temperature", temperature)
+    check_share(OWNER, "even", even, closed=True)
     share = check_share(OWNER, "prior", pseudo.prior if prior is None else prior)
     says = pseudo.reliability > 0
     if not (pseudo.labels & says).any() or not (~pseudo.labels & says).any():
         got = Described("no such row of one class")
         raise bad_argument(OWNER, "pseudo", "labels with rows of both classes whose reliability is above 0", got)
-    return NearestNeighbours(z, pseudo, k=k, temperature=temperature, prior=share)
+    view = viewpoint(z, centred=centred, even=even)
+    return NearestNeighbours(z, pseudo, k=k, temperature=temperature, prior=share, view=view)

@@ -17,13 +17,14 @@ from pucl.errors import Described, bad_argument, check_count, check_share, unkno
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
 from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, evenness, nystroem
-from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
+from pucl.priors.rounds import MOST, Found, averaged, play
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
+from pucl.priors.stacking import kernel_and_walks
 from pucl.registry import Entry, get
 
 OWNER = "pucl.estimate_prior"
-AUTO = "bbe"  # what method="auto" means: of scores as they are, of embeddings after the rounds of kernel_cvir
+AUTO = "bbe"  # what method="auto" means: of scores as they are, of embeddings on those of the labeller "stacked"
 REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
 Estimator = Callable[[Array, Array], float]
 
@@ -52,7 +53,7 @@ def estimate_prior(
     Args:
         z: embeddings (n, k), or scores (n,) that rank positives high and come from models that did not see the row.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
-        method: a registered estimator, or ``"auto"``: BBE, on embeddings after the rounds of `kernel_cvir`.
+        method: a registered estimator, or ``"auto"``: BBE, on embeddings with the scores of the labeller `stacked`.
         seed: of folds, draws and replicates.
         confidence: of the interval.
         folds: how many folds scores are made with; fewer when P or U is smaller.
@@ -84,7 +85,7 @@ def estimate_prior(
     found: PriorEstimate = entry.function(positive, unlabelled, **keywords)
     if refined:
         low, high = min(found.low, refined_prior), max(found.high, refined_prior)
-        return PriorEstimate(refined_prior, low, high, "kernel_cvir")
+        return PriorEstimate(refined_prior, low, high, "stacked")
     if "confidence" in takes:
         return found
 
@@ -136,14 +137,16 @@ def _sample_for(
 
     @cache
     def draw(number: int) -> Found:
+        if refined:
+            return kernel_and_walks(OWNER, points, positive, prior=None, seed=number, folds=folds)
         return play(
             OWNER, points, positive, nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=number),
-            prior=None, seed=number, rounds=ROUNDS if refined else 0, folds=folds, spread=SPREAD, most=MOST,
+            prior=None, seed=number, rounds=0, folds=folds, spread=SPREAD, most=MOST,
         )  # fmt: skip
 
     found = draw(seed)
     scores = found.score if "score" in entry.inputs else torch.sigmoid(found.score)
-    return np.asarray(scores.double().numpy()), averaged(draw, positive, seed, repeats if refined else 1).prior
+    return np.asarray(scores.double().numpy()), averaged(OWNER, draw, positive, seed, repeats if refined else 1).prior
 
 
 def _bootstrap(

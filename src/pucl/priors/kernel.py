@@ -1,15 +1,47 @@
 """A Gaussian kernel on the sphere as plain features, through landmarks."""
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from pucl.errors import check_share
 from pucl.priors.rounds import Features
 
 SPREAD, WIDTH, LANDMARKS = 20.0, 0.5, 400  # where scores through the kernel stand by default
 SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
 EVEN, FEW = 0.5, 250  # how far axes are made alike by default, but not with fewer labelled rows than these
 FLAT = 1e-3  # added to the variance along every axis, as a part of the largest: what is flatter is noise
+
+
+class Viewpoint(NamedTuple):
+    """Where rows are seen from, and through what: the mean row (k,) and a matrix (k, k), or nothing."""
+
+    mean: Tensor | None = None
+    axes: Tensor | None = None
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The directions (n, k) of rows of an embedding (n, k)."""
+        rows = F.normalize(z, dim=1)
+        if self.mean is None:
+            return rows
+        rows = rows - self.mean
+        return F.normalize(rows if self.axes is None else rows @ self.axes, dim=1)
+
+
+def viewpoint(z: Tensor, *, centred: bool, even: float) -> Viewpoint:
+    """From where `directions` sees the rows of an embedding; others can be seen from there too."""
+    if not centred:
+        return Viewpoint()
+    rows = F.normalize(z, dim=1)
+    mean = rows.mean(dim=0)
+    if even == 0:
+        return Viewpoint(mean)
+    rows = rows - mean
+    variances, axes = torch.linalg.eigh((rows.T @ rows / len(rows)).to(torch.float64))
+    parts = variances.clamp(min=0) / variances[-1].clamp(min=torch.finfo(torch.float64).tiny)
+    return Viewpoint(mean, (axes * (parts + FLAT) ** (-even / 2)).to(rows.dtype))
 
 
 def directions(z: Tensor, *, centred: bool = True, even: float = 0.0) -> Tensor:
@@ -20,15 +52,14 @@ def directions(z: Tensor, *, centred: bool = True, even: float = 0.0) -> Tensor:
     variance λ along every principal axis becomes λ^(1 − e), with e from 0, which leaves rows as they are, to 1, which
     makes all axes alike.
     """
-    rows = F.normalize(z, dim=1)
-    if not centred:
-        return rows
-    rows = rows - rows.mean(dim=0)
-    if even > 0:
-        variances, axes = torch.linalg.eigh((rows.T @ rows / len(rows)).to(torch.float64))
-        parts = variances.clamp(min=0) / variances[-1].clamp(min=torch.finfo(torch.float64).tiny)
-        rows = rows @ (axes * (parts + FLAT) ** (-even / 2)).to(rows.dtype)
-    return F.normalize(rows, dim=1)
+    return viewpoint(z, centred=centred, even=even)(z)
+
+
+def viewed(owner: str, z: Tensor, labelled: Tensor, *, centred: bool, even: float | None) -> Tensor:
+    """The directions of an embedding as labellers take them: `even` as asked for or, where nobody says, `evenness`."""
+    if even is not None:
+        check_share(owner, "even", even, closed=True)
+    return directions(z, centred=centred, even=evenness(labelled) if even is None else even)
 
 
 def evenness(labelled: Tensor) -> float:

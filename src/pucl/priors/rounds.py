@@ -64,14 +64,9 @@ def play(
     check_count(owner, "folds", folds, low=2)
     check_positive(owner, "spread", spread)
     check_count(owner, "most", most, low=2)
-    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
-    if min(n_p, n_u) < 2:
-        got = Described(f"{n_p} labelled and {n_u} unlabelled")
-        raise bad_argument(owner, "s", "labels with at least two rows of each kind, to hold one out", got)
-    folds = min(folds, n_p, n_u)
-    fold = stratified_folds(labelled, folds, seed)
-    used = torch.cat([_some(kind, most, seed) for kind in (labelled, ~labelled)])
-    models, share = _play(features(z[used]), labelled[used], fold[used], prior, rounds, 1 / (spread * min(n_p, most)))
+    fold, used = folds_of(owner, labelled, folds, seed), fitted_to(labelled, most, seed)
+    ridge = 1 / (spread * min(int(labelled.sum()), most))
+    models, share = _play(features(z[used]), labelled[used], fold[used], prior, rounds, ridge)
     score = torch.empty(len(z), dtype=z.dtype, device=z.device)
     for k, model in enumerate(models):
         for rows in torch.split((fold == k).nonzero().flatten(), PIECE):
@@ -79,13 +74,29 @@ def play(
     return Found(score, share)
 
 
-def averaged(draw: Callable[[int], Found], labelled: Tensor, seed: int, repeats: int | None) -> Found:
+def folds_of(owner: str, labelled: Tensor, folds: int, seed: int) -> Tensor:
+    """The fold of every row (n,), at most as many as there are rows of either kind."""
+    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
+    if min(n_p, n_u) < 2:
+        got = Described(f"{n_p} labelled and {n_u} unlabelled")
+        raise bad_argument(owner, "s", "labels with at least two rows of each kind, to hold one out", got)
+    return stratified_folds(labelled, min(folds, n_p, n_u), seed)
+
+
+def fitted_to(labelled: Tensor, most: int, seed: int) -> Tensor:
+    """The numbers of the rows that are fitted to: at most so many labelled, then at most so many unlabelled ones."""
+    return torch.cat([_some(kind, most, seed) for kind in (labelled, ~labelled)])
+
+
+def averaged(owner: str, draw: Callable[[int], Found], labelled: Tensor, seed: int, repeats: int | None) -> Found:
     """Scores, each measured from its own cut, and π̂, averaged over draws of seeds from `seed` on.
 
     When not said how many, 5 up to 2,000 rows, 3 up to 5,000 and 1 beyond: with few labels a single draw may be bad
     luck.
     """
-    if repeats is None:
+    if repeats is not None:
+        check_count(owner, "repeats", repeats)
+    else:
         repeats = next((count for most, count in REPEATS if len(labelled) <= most), 1)
     found = [draw(number) for number in range(seed, seed + repeats)]
     if repeats == 1:
@@ -113,7 +124,7 @@ def _play(
         if prior is None:
             share = bbe(honest[labelled].cpu().numpy(), honest[~labelled].cpu().numpy()).value
         if turn < rounds:
-            negative = [_below(score, ~labelled & rows, share) for score, rows in zip(scores, outside, strict=True)]
+            negative = [below(score, ~labelled & rows, share) for score, rows in zip(scores, outside, strict=True)]
     if prior is None:
         share = at_gap(honest[~labelled], honest[labelled], share)
     return [model for model in models if model is not None], share
@@ -148,8 +159,8 @@ def cut(scores: Tensor, share: float) -> Tensor:
     return (descending[n_positive - 1] + descending[n_positive]) / 2
 
 
-def _below(score: Tensor, rows: Tensor, share: float) -> Tensor:
-    """The rows but the share with the highest scores; all of them where equal scores leave none."""
+def below(score: Tensor, rows: Tensor, share: float) -> Tensor:
+    """The rows (n,) bool but the share with the highest scores; all of them where equal scores leave none."""
     kept = rows & (score < cut(score[rows], share)) if int(rows.sum()) > 1 else rows
     return kept if kept.any() else rows
 

@@ -3,10 +3,11 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from pucl.errors import check_count
 from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
+
+OWNER = "cvir"
 
 
 @register("pseudo-labellers", reference="Garg et al. 2021 (TEDⁿ: CVIR with BBE)")
@@ -42,15 +43,13 @@ def cvir(
         repeats: draws of the folds whose scores and π̂ are averaged; steadier where labels are few. When not
             given, 5 up to 2,000 rows, 3 up to 5,000 and 1 beyond.
     """
-    if repeats is not None:
-        check_count("cvir", "repeats", repeats)
     rows = F.normalize(z, dim=1)
 
     def draw(number: int) -> Found:
         return play(
-            "cvir", rows, labelled, lambda x: x,
+            OWNER, rows, labelled, lambda x: x,
             prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, most=most,
         )  # fmt: skip
 
-    found = averaged(draw, labelled, seed, repeats)
+    found = averaged(OWNER, draw, labelled, seed, repeats)
     return PseudoLabels.from_scores(found.score, labelled, prior=found.prior)

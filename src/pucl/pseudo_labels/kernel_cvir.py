@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from pucl.errors import check_count, check_positive, check_share
-from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, evenness, nystroem
+from pucl.errors import check_count, check_positive
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem, viewed
 from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
@@ -55,11 +55,7 @@ def kernel_cvir(
     """
     check_positive(OWNER, "width", width)
     check_count(OWNER, "landmarks", landmarks)
-    if repeats is not None:
-        check_count(OWNER, "repeats", repeats)
-    if even is not None:
-        check_share(OWNER, "even", even, closed=True)
-    rows = directions(z, centred=centred, even=evenness(labelled) if even is None else even)
+    rows = viewed(OWNER, z, labelled, centred=centred, even=even)
 
     def draw(number: int) -> Found:
         return play(
@@ -67,5 +63,5 @@ def kernel_cvir(
             prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, most=most,
         )  # fmt: skip
 
-    found = averaged(draw, labelled, seed, repeats)
+    found = averaged(OWNER, draw, labelled, seed, repeats)
     return PseudoLabels.from_scores(found.score, labelled, prior=found.prior)

@@ -1,0 +1,63 @@
+"""Several held-out scores made one: a regression of P against likely negatives says how much each has to say."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pucl.logistic import balanced_weights, fit_logistic
+from pucl.priors.bbe import bbe
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
+from pucl.priors.rounds import MOST, ROUNDS, Found, at_gap, below, play
+from pucl.priors.walks import wander
+
+RIDGE = 1e-4  # of the regression, on scores of unit variance
+
+
+def kernel_and_walks(
+    owner: str, rows: Tensor, labelled: Tensor, *, prior: float | None, seed: int, folds: int = 5, most: int = MOST
+) -> Found:
+    """The score of `kernel_cvir` and that of `walks` stacked, for rows of length 1, (n, k)."""
+    given = {"prior": prior, "seed": seed, "folds": folds, "most": most}
+    kernel = nystroem(rows, width=WIDTH, landmarks=LANDMARKS, seed=seed)
+    far = play(owner, rows, labelled, kernel, rounds=ROUNDS, spread=SPREAD, **given)  # type: ignore[arg-type]
+    near = wander(owner, rows, labelled, **given)  # type: ignore[arg-type]
+    return stack([far.score, near.score], labelled, prior=prior)
+
+
+@torch.no_grad()
+def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) -> Found:
+    """The sum of scores (n,) that best tells P from U, then from those rows of U that it takes for negatives.
+
+        f = Σ_m w_m (f_m − mean f_m) / sd f_m + b,    w_m ≥ 0
+
+    The scores of a row come from models that never saw it, so that a score that has learnt its rows by heart gets no
+    weight for that.
+    """
+    columns = torch.stack([_standardised(score) for score in scores], dim=1)
+    score = _weighed(columns, labelled, labelled, ~labelled)
+    share = _share(score, labelled) if prior is None else prior
+    score = _weighed(columns, labelled, labelled, below(score, ~labelled, share))
+    if prior is None:
+        share = at_gap(score[~labelled], score[labelled], _share(score, labelled))
+    return Found(score, share)
+
+
+def _weighed(columns: Tensor, labelled: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """Logits (n,) of a logistic regression of some rows against others; columns it would subtract are left out."""
+    train = positive | negative
+    goal = labelled[train]
+    layer = fit_logistic(columns[train], goal, balanced_weights(goal), l2=RIDGE)
+    helps = layer.weight[0] > 0
+    if helps.all() or not helps.any():
+        logits: Tensor = layer(columns)[:, 0]
+        return logits
+    return _weighed(columns[:, helps], labelled, positive, negative)
+
+
+def _standardised(score: Tensor) -> Tensor:
+    return (score - score.mean()) / score.std().clamp(min=torch.finfo(score.dtype).tiny)
+
+
+def _share(score: Tensor, labelled: Tensor) -> float:
+    return bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
