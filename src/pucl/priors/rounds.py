@@ -66,7 +66,8 @@ def play(
     check_count(owner, "most", most, low=2)
     fold, used = folds_of(owner, labelled, folds, seed), fitted_to(labelled, most, seed)
     ridge = 1 / (spread * min(int(labelled.sum()), most))
-    models, share = _play(features(z[used]), labelled[used], fold[used], prior, rounds, ridge)
+    count = int(fold.max()) + 1
+    models, share = _play(features(z[used]), labelled[used], fold[used], count, prior, rounds, ridge)
     score = torch.empty(len(z), dtype=z.dtype, device=z.device)
     for k, model in enumerate(models):
         for rows in torch.split((fold == k).nonzero().flatten(), PIECE):
@@ -106,10 +107,10 @@ def averaged(owner: str, draw: Callable[[int], Found], labelled: Tensor, seed: i
 
 
 def _play(
-    f: Tensor, labelled: Tensor, fold: Tensor, prior: float | None, rounds: int, l2: float
+    f: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, l2: float
 ) -> tuple[list[nn.Linear], float]:
-    """The models of all folds after the last round, and π."""
-    outside = [fold != k for k in range(int(fold.max()) + 1)]
+    """The models of all folds, also of those without a row here, after the last round, and π."""
+    outside = [fold != k for k in range(folds)]
     negative = [~labelled & rows for rows in outside]
     models: list[nn.Linear | None] = [None] * len(outside)
     share = 0.5 if prior is None else prior

@@ -61,7 +61,8 @@ def wander(
     fold, used = folds_of(owner, labelled, folds, seed), fitted_to(labelled, most, seed)
     through = rows[used]
     steps = _both_ways(_steps(through, through, neighbours, temperature, others=True))
-    met, share = _wander(steps, labelled[used].cpu(), fold[used].cpu(), prior, rounds, on)
+    count = int(fold.max()) + 1
+    met, share = _wander(steps, labelled[used].cpu(), fold[used].cpu(), count, prior, rounds, on)
     score = rows.new_empty(len(rows))
     score[used] = _own(met, fold[used]).to(score)
     elsewhere = torch.ones_like(labelled)
@@ -75,15 +76,16 @@ def wander(
 
 
 def _wander(
-    steps: csr_array, labelled: Tensor, fold: Tensor, prior: float | None, rounds: int, on: float
+    steps: csr_array, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, on: float
 ) -> tuple[Array, float]:
     """How much of P and of the negatives walks meet after the last round, for every fold (n, 2 folds), and π."""
-    outside = torch.stack([fold != k for k in range(int(fold.max()) + 1)], dim=1)
+    outside = fold[:, None] != torch.arange(folds)
     positive, negative = labelled[:, None] & outside, ~labelled[:, None] & outside
     share = 0.5 if prior is None else prior
     for turn in range(rounds + 1):
         wanted = torch.cat([positive, negative], dim=1).float()
-        met = _walk(steps, (wanted / wanted.mean(dim=0)).numpy(), on)
+        average = wanted.mean(dim=0).clamp(min=1 / len(wanted))  # where there are none, none are met
+        met = _walk(steps, (wanted / average).numpy(), on)
         scores = _log_ratio(met)
         honest = scores.gather(1, fold[:, None])[:, 0]
         if prior is None:
