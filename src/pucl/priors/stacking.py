@@ -35,24 +35,27 @@ def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) ->
     weight for that.
     """
     columns = torch.stack([_standardised(score) for score in scores], dim=1)
-    score = _weighed(columns, labelled, labelled, ~labelled)
+    score = _weighed(columns, labelled, ~labelled)
     share = _share(score, labelled) if prior is None else prior
-    score = _weighed(columns, labelled, labelled, below(score, ~labelled, share))
+    score = _weighed(columns, labelled, below(score, ~labelled, share))
     if prior is None:
         share = at_gap(score[~labelled], score[labelled], _share(score, labelled))
     return Found(score, share)
 
 
-def _weighed(columns: Tensor, labelled: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Logits (n,) of a logistic regression of some rows against others; columns it would subtract are left out."""
-    train = positive | negative
+def _weighed(columns: Tensor, labelled: Tensor, negative: Tensor) -> Tensor:
+    """Logits (n,) of a logistic regression of P against other rows; columns it would subtract are left out.
+
+    Where that leaves none, chance has turned them all around: they count as they are, and alike.
+    """
+    train = labelled | negative
     goal = labelled[train]
     layer = fit_logistic(columns[train], goal, balanced_weights(goal), l2=RIDGE)
     helps = layer.weight[0] > 0
-    if helps.all() or not helps.any():
+    if helps.all():
         logits: Tensor = layer(columns)[:, 0]
         return logits
-    return _weighed(columns[:, helps], labelled, positive, negative)
+    return _weighed(columns[:, helps], labelled, negative) if helps.any() else columns.mean(dim=1)
 
 
 def _standardised(score: Tensor) -> Tensor:
