@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_scorer(entry: Entry) -> None:
 @every
 def test_says_what_it_is(entry: Entry) -> None:
     text = entry.function.__doc__ or ""
-    assert re.search(r"^    Fidelity: (author code|paper only|second-hand)", text, re.MULTILINE), "no fidelity"
+    assert re.search(r"^    Fidelity: (author code|paper only|second-hand|ours)", text, re.MULTILINE), "no fidelity"
     if entry.name in PAPER:
         assert "Presets:" in text and re.search(r"^        [^\s-]", text, re.MULTILINE), "a formula, and presets"
 

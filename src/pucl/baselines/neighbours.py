@@ -1,0 +1,101 @@
+"""Neighbours: labels by the default labeller on principal axes of the raw rows, decisions by the nearest rows."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+
+from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.settings import Presets, Settings
+from pucl.encoders.inputs import Standardise, to_float
+from pucl.errors import check_count, check_positive
+from pucl.heads import fit_head
+from pucl.priors.kernel import evenness
+from pucl.pseudo_labels import pseudo_label
+from pucl.registry import register
+
+TURNS = 6  # of the power method
+SPARE = 10  # axes more than are wanted while it runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighbourSettings(Settings):
+    """Those of neighbours; nothing of what concerns networks and batches matters.
+
+    Attributes:
+        axes: how many principal axes of the rows are kept.
+        k: how many neighbours vote.
+        temperature: τ of their votes.
+        most: rows that the axes are found on, at most.
+    """
+
+    axes: int = 256
+    k: int = 40
+    temperature: float = 0.05
+    most: int = 5000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        owner = type(self).__name__
+        for name in ("axes", "k", "most"):
+            check_count(owner, name, getattr(self, name))
+        check_positive(owner, "temperature", self.temperature)
+
+
+DEFAULT = NeighbourSettings()
+PRESETS: Presets = MappingProxyType({})
+
+
+class Axes(nn.Module):
+    """Raw rows along some directions: (x − mean) V of the standardised, flattened rows."""
+
+    def __init__(self, standardise: Standardise, mean: Tensor, axes: Tensor) -> None:
+        super().__init__()
+        self.standardise = standardise
+        self.register_buffer("mean", mean)
+        self.register_buffer("axes", axes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, …) → (n, k)."""
+        along: Tensor = (self.standardise(to_float(x)).flatten(1) - self.mean) @ self.axes
+        return along
+
+
+@register("baselines", reference="ours")
+def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Module:
+    """No network: the labeller `stacked` on principal axes of the raw rows, then a vote of the nearest rows.
+
+        z = Vᵀ (x − mean),    f(z) = logit((k v(z) + c) / (k + 1)) − logit(c) + logit(π)
+
+    where V are the axes of largest variance, v is the share of positive votes among the k nearest rows in cosine
+    similarity, weighted by nearness and reliability, and c that of all rows: the head `knn`, seen as the labeller sees
+    rows. What a learnt encoder has to beat. It needs no prior, and takes one that is known.
+
+    Fidelity: ours.
+
+    Presets: none, one setting for all.
+    """
+    encoder = _axes(problem, settings).to(problem.device)
+    z = torch.cat(list(problem.each(encoder, encoder, None)))
+    labelled = problem.labelled
+    pseudo = pseudo_label(z, labelled, prior=problem.prior, seed=problem.seed)
+    edge = 0.5 / len(z)
+    vote = {"k": settings.k, "temperature": settings.temperature, "centred": True, "even": evenness(labelled)}
+    head = fit_head(z, labelled, pseudo, method="knn", prior=min(max(pseudo.prior, edge), 1 - edge), **vote)
+    return nn.Sequential(encoder, head)
+
+
+def _axes(problem: Problem, settings: NeighbourSettings) -> Axes:
+    """The principal axes of some rows, by the power method on a random block (Halko et al. 2011)."""
+    rows = torch.randperm(len(problem.x), generator=problem.drawing("rows"))[: settings.most].to(problem.device)
+    flat = problem.standardise(to_float(problem.x[rows])).flatten(1)
+    mean = flat.mean(dim=0)
+    flat = flat - mean
+    most = min(flat.shape)
+    block = torch.randn(flat.shape[1], min(settings.axes + SPARE, most), generator=problem.drawing("axes"))
+    block = block.to(flat)
+    for _ in range(TURNS):
+        block = torch.linalg.qr(flat.T @ (flat @ block)).Q
+    _, _, within = torch.linalg.svd(flat @ block, full_matrices=False)
+    return Axes(problem.standardise, mean, block @ within[: min(settings.axes, most)].T)
