@@ -27,10 +27,10 @@ def test_the_demo_on_two_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def pucl_beats_the_simple_methods_and_nears_the_ceiling(demos: dict[int, Demo]) -> None:
-    ours = mean_accuracy(demos, "puCL + kernel_cvir")
+    ours = mean_accuracy(demos, "puCL + stacked")
     ceiling = mean_accuracy(demos, "fully supervised")
     assert ours > mean_accuracy(demos, "naive")
-    assert ours > mean_accuracy(demos, "raw pixels + kernel_cvir")
+    assert ours > mean_accuracy(demos, "raw pixels + stacked")
     assert ours > mean_accuracy(demos, "nearest labelled centroid")
     assert ours > mean_accuracy(demos, "puCL + puPL")
     assert ours > ceiling - 0.05

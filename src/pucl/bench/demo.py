@@ -74,7 +74,7 @@ def run_demo(
     encoder = pretrain(x, sample.s, objective="pucl", config=config, on_epoch=after_epoch).encoder
     z, z_test = embed(encoder, x), embed(encoder, x_test)
     on_step("pseudo-labels", 0.6)
-    for name, method in (("puCL + puPL (the paper's labeller)", "pupl"), ("puCL + kernel_cvir (default)", "auto")):
+    for name, method in (("puCL + puPL (the paper's labeller)", "pupl"), ("puCL + stacked (default)", "auto")):
         pseudo = pseudo_label(z, sample.s, method=method, seed=seed)
         scores[name] = evaluate(data.y_test, fit_head(z, sample.s, pseudo)(z_test))
 
@@ -101,7 +101,7 @@ def _on_pixels(x: Tensor, x_test: Tensor, sample: PUSample, data: Dataset, seed:
     return {
         "naive (unlabelled as negative)": evaluate(data.y_test, simple["naive"](x_test)),
         "nearest labelled centroid": evaluate(data.y_test, simple["labelled_centroid"](x_test)),
-        "raw pixels + kernel_cvir": evaluate(data.y_test, head(z_test)),
+        "raw pixels + stacked": evaluate(data.y_test, head(z_test)),
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pucl.bench.cells import Config, is_baseline, usual_setting
+from pucl.bench.cells import Config, usual_setting
 from pucl.bench.layouts import NOTHING, ours
 from pucl.bench.published import TABLES, published
 from pucl.bench.tables import Entry, by_seed, latest_variant, taught_by
@@ -17,24 +17,26 @@ from pucl.registry import entries
 
 OWNER = "pucl bench leaderboard"
 GOAL = "goal"
-NAMES = ("encoder", "recipe", "top", "objective", "ceiling")
-NEEDED, OPTIONAL = ("tasks", "n_labelled", "encoder", "recipe", "top"), ("objective", "ceiling", GOAL)
+PLACE, PIPELINE, METHOD = ("tasks", "n_labelled"), ("encoder", "recipe", "top"), ("method",)
+NAMES = (*PIPELINE, *METHOD, "objective", "ceiling")
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A pipeline of ours on one task, shown whatever it reaches, and what it is held against.
+    """A pipeline or baseline of ours on one task, shown whatever it reaches, and what it is held against.
 
     Attributes:
+        method: a baseline, which has no encoder, recipe and top.
         ceiling: the top that is told the truth on the same encoder; None where there is none.
         goal: an accuracy in per cent; None for that of the paper's puNCE, which is given the true prior.
     """
 
     task: str
     n_labelled: int
-    encoder: str
-    recipe: str
-    top: str
+    encoder: str | None = None
+    recipe: str | None = None
+    top: str | None = None
+    method: str | None = None
     objective: str = "pucl"
     ceiling: str | None = None
     goal: float | None = None
@@ -63,9 +65,11 @@ def read_goals(path: Path, stored: Iterable[str] = ()) -> list[Goal]:
 
 def _goals(owner: str, block: Mapping[str, Any], tops: Iterable[str]) -> list[Goal]:
     """One ``[[goal]]``, its values checked."""
-    wrong = sorted({*block} - {*NEEDED, *OPTIONAL} | ({*NEEDED} - {*block}))
+    alone = "method" in block
+    needed, optional = (*PLACE, *(METHOD if alone else PIPELINE)), (*(() if alone else ("objective", "ceiling")), GOAL)
+    wrong = sorted({*block} - {*needed, *optional} | ({*needed} - {*block}))
     if wrong:
-        allowed = f"one with {', '.join(NEEDED)} and, if needed, {', '.join(OPTIONAL)}"
+        allowed = f"one with {', '.join(needed)} and, if needed, {', '.join(optional)}"
         raise bad_argument(owner, f"a [[{GOAL}]]", allowed, Described(f"{', '.join(wrong)} missing or unknown"))
     tasks = as_names(owner, "tasks", block["tasks"])
     numbers = as_numbers(owner, "n_labelled", block["n_labelled"], low=1)
@@ -74,7 +78,7 @@ def _goals(owner: str, block: Mapping[str, Any], tops: Iterable[str]) -> list[Go
         raise bad_argument(owner, GOAL, "an accuracy in per cent", goal)
     names = {key: as_name(owner, key, block[key]) for key in NAMES if key in block}
     check_known(f"{owner}: tasks", "datasets", tasks, entries("datasets"))
-    for key, family in (("encoder", "encoders"), ("objective", "losses")):
+    for key, family in (("encoder", "encoders"), ("objective", "losses"), ("method", "baselines")):
         if key in names:
             check_known(f"{owner}: {key}", family, [names[key]], entries(family))
     for key in ("top", "ceiling"):
@@ -95,18 +99,19 @@ def _defined_beside(path: Path) -> set[str]:
 
 def as_markdown(goals: Iterable[Goal], lines: Iterable[Config]) -> str:
     """One row for every goal: ours, what is to be reached, and the same encoder told every training label."""
-    stored = [line for line in lines if not is_baseline(line["config"]) and line["config"]["prior"] is None]
+    stored = [line for line in lines if line["config"]["prior"] is None]
     head = ["task", "labelled", "encoder", "ours", "accuracy", "to reach", "difference", "told every label", "gap"]
     rows = [head, ["---", "---:", "---", "---", "---:", "---:", "---:", "---:", "---:"]]
     for goal in goals:
         chosen = _chosen(goal, goal.top, stored)
-        entry, ceiling = Entry(by_seed(chosen)), Entry(by_seed(_chosen(goal, goal.ceiling, stored)))
-        words = [goal.recipe, goal.top, *(taught_by(chosen[0]["config"]) if chosen else [])]
+        told = _chosen(goal, goal.ceiling, stored) if goal.ceiling else []
+        entry, ceiling = Entry(by_seed(chosen)), Entry(by_seed(told))
+        words = [goal.method or f"{goal.recipe}, {goal.top}", *(taught_by(chosen[0]["config"]) if chosen else [])]
         known = entry.values and goal.accuracy is not None
         both = entry.values and ceiling.values
         rows.append(
             [
-                goal.task, f"{goal.n_labelled:,}", goal.encoder, ", ".join(words), ours(entry),
+                goal.task, f"{goal.n_labelled:,}", goal.encoder or NOTHING, ", ".join(words), ours(entry),
                 NOTHING if goal.accuracy is None else f"{goal.accuracy:g}",
                 f"{entry.mean - (goal.accuracy or 0):+.2f}" if known else NOTHING,
                 ours(ceiling), f"{entry.mean - ceiling.mean:+.2f}" if both else NOTHING,
@@ -121,10 +126,12 @@ def as_markdown(goals: Iterable[Goal], lines: Iterable[Config]) -> str:
 
 
 def _chosen(goal: Goal, top: str | None, lines: Iterable[Config]) -> list[Config]:
-    """Our results of a goal's pipeline with some top."""
-    wanted = {
-        "task": goal.task, "n_labelled": goal.n_labelled, "encoder": goal.encoder, "objective": goal.objective,
-        "recipe_name": goal.recipe, "top": top, "setting": usual_setting(goal.task),
-    }  # fmt: skip
+    """Our results of a goal's pipeline with some top, or of its baseline."""
+    place = {"task": goal.task, "n_labelled": goal.n_labelled, "setting": usual_setting(goal.task)}
+    if goal.method is None:
+        made = {"encoder": goal.encoder, "objective": goal.objective, "recipe_name": goal.recipe, "top": top}
+    else:
+        made = {"method": goal.method}
+    wanted = {**place, **made}
     group = [line for line in lines if wanted.items() <= line["config"].items()]
     return latest_variant(group) if group else []
