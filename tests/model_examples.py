@@ -15,9 +15,11 @@ from pucl.fitting.own import fit_own
 from pucl.heads import LinearHead
 from pucl.heads.calibration import Calibrated
 from pucl.heads.kernel import KernelHead
+from pucl.heads.knn import knn
 from pucl.heads.mlp import MLPHead
 from pucl.models.model import Model
 from pucl.models.schema import Schema
+from pucl.pseudo_labels import PseudoLabels
 
 N, LABELLED = 60, 20
 QUICK = {"encoder": "raw", "head": "linear", "labeller": "pupl", "prior": 0.3}
@@ -91,10 +93,13 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
         with torch.no_grad():
             network.train()(rows)
         dim = embedding_dim(network, schema.shape)
+        neighbours, labelled = torch.randn(20, dim), torch.arange(20) < 4
+        pseudo = PseudoLabels.from_probability(torch.rand(20), labelled, prior=0.3)
         heads: dict[str, nn.Module] = {
             "linear": LinearHead(torch.randn(dim), torch.tensor(0.1)),
             "kernel": KernelHead(torch.randn(5, dim), torch.randn(5), torch.tensor(0.1), width=0.5),
             "mlp": MLPHead(dim, 8, seed=0),
+            "knn": knn(neighbours, labelled, pseudo, k=5, temperature=0.5, centred=True, even=0.5),
         }
         about = {"version": __version__, "prior": {"value": 0.3}}
         inner = heads[head].eval().requires_grad_(False)

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -325,6 +326,19 @@ def test_bumps_where_a_plane_cannot_tell() -> None:
 
 
 @pytest.mark.usefixtures("one_draw")
+def test_near_rows_where_classes_are_many_small_clusters(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    cluster = np.arange(720) % 60
+    y = cluster < 30
+    x = (2 * rng.standard_normal((60, 20)))[cluster] + rng.standard_normal((720, 20))
+    s = (y & (rng.random(720) < 0.4)).astype(int)
+    model = PUClassifier(encoder="raw", random_state=0).fit(x, s)
+    assert model.choices_["head"] == "knn" and (model.predict(x) == y).mean() > 0.95
+    model.save(tmp_path / "model")
+    assert np.array_equal(PUClassifier.load(tmp_path / "model").predict_proba(x), model.predict_proba(x))
+
+
+@pytest.mark.usefixtures("one_draw")
 def test_fine_tuned_model_keeps_its_own_encoder() -> None:
     digits = load_digits()
     images, y = (digits.images[:500] * 15).astype(np.uint8), digits.target[:500] % 2 == 1
@@ -387,7 +401,7 @@ def test_misaligned_index() -> None:
         ({"encoder": "resnet8"}, "did you mean 'resnet18'"),
         ({"labeller": "cvr"}, "did you mean 'cvir'"),
         ({"objective": "punc"}, "did you mean 'punce'"),
-        ({"head": "knn"}, "known: auto, kernel, linear, mlp"),
+        ({"head": "nnpu"}, "known: auto, kernel, knn, linear, mlp"),
         ({"prior": 1.0}, "strictly between 0 and 1"),
         ({"prior": "bb"}, "did you mean 'bbe'"),
         ({"epochs": 0}, "epochs must be a whole number ≥ 1"),

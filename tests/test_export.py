@@ -44,7 +44,7 @@ def check(session: Any, rows: Any, expected: torch.Tensor) -> None:
     assert float(torch.sigmoid(expected).std()) > 1e-3
 
 
-@pytest.mark.parametrize("head", ["linear", "kernel", "mlp"])
+@pytest.mark.parametrize("head", ["linear", "kernel", "mlp", "knn"])
 def test_tables_with_missing_values(tmp_path: Path, head: str) -> None:
     """Columns as people have them: of very different sizes, some with values missing, one of booleans."""
     rows = RNG.normal(size=(N, 4)) * (1, 1e-4, 1e3, 1) + (0, 5, 1.7e9, 0)

@@ -205,6 +205,8 @@ def test_knn_keeps_its_rows_and_survives_edges() -> None:
     pseudo = known(labelled, y, 0.4)
     silent = PseudoLabels(pseudo.labels, pseudo.probability, (torch.arange(55) % 10 == 0).float(), 0.4)
     assert fit_head(z, labelled, silent, method="knn", k=1)(z).isfinite().all()
+    alone = PseudoLabels.from_probability(torch.ones(55), labelled, prior=0.9)  # nobody votes for the other class
+    assert (fit_head(z, labelled, alone, method="knn")(z) > 0).all()
 
 
 @pytest.mark.parametrize("method", METHODS)

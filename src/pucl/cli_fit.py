@@ -77,7 +77,9 @@ def fit(
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(help="linear, kernel, mlp or auto.", autocompletion=words("auto", "linear", "kernel", "mlp")),
+        typer.Option(
+            help="linear, kernel, mlp, knn or auto.", autocompletion=words("auto", "linear", "kernel", "mlp", "knn")
+        ),
     ] = None,
     temperature: Annotated[float | None, typer.Option(help="τ of the objective.  [default: 0.5]")] = None,
     epochs: Annotated[int | None, typer.Option(help="Of the encoder's training.")] = None,

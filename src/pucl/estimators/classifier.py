@@ -40,8 +40,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         encoder: a registered encoder, a network of one's own, ``"raw"`` for the rows as they are, or ``"auto"``.
         view: a registered view or a function ``(x, generator) → x``; by the data if ``"auto"``.
         labeller: a registered pseudo-labeller, or ``"auto"``.
-        head: ``"linear"``, ``"kernel"``, ``"mlp"`` or ``"auto"``: linear on a trained embedding; on raw rows linear
-            too, unless a kernel ranks hidden positives better.
+        head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"`` or ``"auto"``: linear on a trained embedding; on raw rows
+            linear too, unless a kernel or the nearest rows rank hidden positives better.
         kind: ``"image"``, ``"table"`` or ``"vector"``; by X when not given: a matrix is a table unless it looks like
             embeddings (128 columns or more, or rows of one length).
         categorical: columns that hold categories although they hold numbers.

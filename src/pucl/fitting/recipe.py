@@ -15,7 +15,7 @@ from pucl.views import View
 
 OWNER = "PUClassifier"
 AUTO, RAW = "auto", "raw"
-HEADS = ("linear", "kernel", "mlp")  # those that can be stored with a model
+HEADS = ("linear", "kernel", "mlp", "knn")  # those that can be stored with a model
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
 MANY = 20_000  # rows from which the authors' batches and epochs are meant; fewer are soon learnt by heart

@@ -1,5 +1,7 @@
 """k nearest neighbours in cosine similarity, as a head with a prior-corrected logit."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +11,7 @@ from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
 OWNER = "head 'knn'"
+REFERENCE = ("rows", "labels", "weight", "share", "prior")
 PIECE = 1 << 24  # similarities held at a time
 
 
@@ -32,26 +35,23 @@ class NearestNeighbours(nn.Module):
     share: Tensor
     prior: Tensor
 
-    def __init__(
-        self, z: Tensor, pseudo: PseudoLabels, *, k: int, temperature: float, prior: float, view: Viewpoint
-    ) -> None:
+    def __init__(self, view: Viewpoint, reference: Mapping[str, Tensor], *, k: int, temperature: float) -> None:
         super().__init__()
         self.register_buffer("mean", view.mean)
         self.register_buffer("axes", view.axes)
-        self.k, self.temperature = min(k, len(z)), temperature
-        labels, weight = pseudo.labels.to(z), pseudo.reliability.to(z)
-        self.register_buffer("rows", view(z))
-        self.register_buffer("labels", labels)
-        self.register_buffer("weight", weight)
-        self.register_buffer("share", (labels @ weight) / weight.sum())
-        self.register_buffer("prior", torch.tensor(prior, dtype=z.dtype, device=z.device))
+        for name in REFERENCE:
+            self.register_buffer(name, reference[name])
+        self.k, self.temperature = min(k, len(self.rows)), temperature
 
     @torch.no_grad()
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k), a batch of rows at a time."""
         seen = Viewpoint(self.mean, self.axes)(z)
-        pieces = torch.split(seen, max(1, PIECE // len(self.rows)))
-        votes = torch.cat([self._positive_votes(piece) for piece in pieces])
+        if torch.compiler.is_compiling():  # a graph for any number of rows has no loop over them
+            votes = self._positive_votes(seen)
+        else:
+            pieces = torch.split(seen, max(1, PIECE // len(self.rows)))
+            votes = torch.cat([self._positive_votes(piece) for piece in pieces])
         smooth = (self.k * votes + self.share) / (self.k + 1)
         return torch.logit(smooth) - torch.logit(self.share) + torch.logit(self.prior)
 
@@ -85,7 +85,7 @@ def knn(
     where j runs over the k rows of largest cosine similarity, ỹ is the pseudo-label and r its reliability. c is the
     share Σ r ỹ / Σ r of positive votes in the whole reference: the labelled rows are extra positives and reliability
     differs between the classes, so c is not π and is taken out for it. One vote of the whole reference keeps logits
-    finite where all neighbours agree.
+    finite where all neighbours agree, and half a row of the other class where all rows do.
 
     Args:
         z: embeddings (n, k).
@@ -102,9 +102,15 @@ def knn(
     check_positive(OWNER, "temperature", temperature)
     check_share(OWNER, "even", even, closed=True)
     share = check_share(OWNER, "prior", pseudo.prior if prior is None else prior)
-    says = pseudo.reliability > 0
-    if not (pseudo.labels & says).any() or not (~pseudo.labels & says).any():
-        got = Described("no such row of one class")
-        raise bad_argument(OWNER, "pseudo", "labels with rows of both classes whose reliability is above 0", got)
+    if not (pseudo.reliability > 0).any():
+        raise bad_argument(OWNER, "pseudo", "labels with rows whose reliability is above 0", Described("no such row"))
     view = viewpoint(z, centred=centred, even=even)
-    return NearestNeighbours(z, pseudo, k=k, temperature=temperature, prior=share, view=view)
+    labels, weight, half = pseudo.labels.to(z), pseudo.reliability.to(z), 0.5 / len(z)
+    reference = {
+        "rows": view(z),
+        "labels": labels,
+        "weight": weight,
+        "share": ((labels @ weight) / weight.sum()).clamp(half, 1 - half),
+        "prior": torch.tensor(share, dtype=z.dtype, device=z.device),
+    }
+    return NearestNeighbours(view, reference, k=k, temperature=temperature)

@@ -24,17 +24,19 @@ from pucl.files import replace_file
 from pucl.heads import LinearHead
 from pucl.heads.calibration import Calibrated
 from pucl.heads.kernel import KernelHead
+from pucl.heads.knn import NearestNeighbours
 from pucl.heads.mlp import MLPHead
 from pucl.models.evidence import Evidence, Shown
 from pucl.models.model import Model
 from pucl.models.places import check_folder
 from pucl.models.schema import Schema
+from pucl.priors.kernel import Viewpoint
 
 FORMAT, OLDEST = 1, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
 PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has beside model.json
 NEW = ".new"  # where a model is written before it takes the place of another
-HEADS = (("linear", LinearHead), ("kernel", KernelHead), ("mlp", MLPHead))
+HEADS = (("linear", LinearHead), ("kernel", KernelHead), ("mlp", MLPHead), ("knn", NearestNeighbours))
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
 PICKLE_START = b"\x80"  # of every pickle since Python 2.3
@@ -215,8 +217,12 @@ def _head_parts(head: Calibrated) -> tuple[dict[str, Any], dict[str, Tensor]]:
         allowed = " or ".join(name for name, _ in HEADS)
         raise bad_argument(SAVE, "head", allowed, Described(type(inner).__name__))
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in inner.state_dict().items()}
-    width = {"width": inner.width} if isinstance(inner, KernelHead) else {}
-    return {"kind": kind, "shift": head.shift, "temperature": head.temperature, **width}, tensors
+    about = {"kind": kind, "shift": head.shift, "temperature": head.temperature}
+    if isinstance(inner, KernelHead):
+        about["width"] = inner.width
+    elif isinstance(inner, NearestNeighbours):
+        about |= {"k": inner.k, "nearness": inner.temperature}
+    return about, tensors
 
 
 def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
@@ -226,6 +232,9 @@ def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
             inner = LinearHead(tensors["weight"], tensors["bias"])
         elif about["kind"] == "kernel":
             inner = KernelHead(tensors["centres"], tensors["weight"], tensors["bias"], width=about["width"])
+        elif about["kind"] == "knn":
+            view = Viewpoint(tensors.get("mean"), tensors.get("axes"))
+            inner = NearestNeighbours(view, tensors, k=about["k"], temperature=about["nearness"])
         else:
             hidden, dim = tensors["inner.0.weight"].shape
             inner = MLPHead(dim, hidden, seed=0).requires_grad_(False)
