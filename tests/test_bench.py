@@ -811,6 +811,12 @@ def test_goals_beside_their_ceilings(tmp_path: Path) -> None:
         "| fmnist1 | 1,000 | cnn7bn | improved, auto | 94.00 (1) | 93.5 | +0.50 | – | – |",
         "| fmnist1 | 1,000 | lenet5 | improved, finetune | – | 92.1 | – | 95.00 (1) | – |",
     ]
+    path.write_text('[[goal]]\ntasks = "digits"\nn_labelled = 100\nmethod = "naive"\ngoal = 50\n')
+    blind = {**baseline("naive"), "prior": None}
+    lines = [line_of({**blind, "seed": seed}, accuracy=60.0 + seed) for seed in (0, 1)]
+    lines.append(line_of({**blind, "prior": "oracle"}, accuracy=99.0))  # is told π: none of these
+    page = leaderboard(lines, read_goals(path))
+    assert "| digits | 100 | – | naive | 60.50 ± 0.71 (2) | 50 | +10.50 | – | – |" in page
     knn = Goal("mnist1", 1000, "mlp", "improved", "knn")
     assert knn.accuracy == published("weak-supervision-knn")["puNCE", ("mnist1", 1000)].accuracy
     cifar3 = Goal("cifar3", 1000, "cnn13", "improved", "auto")  # in two tables of the paper

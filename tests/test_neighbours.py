@@ -1,0 +1,76 @@
+"""The baseline `neighbours`: its axes, its labels, its votes."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from pucl.baselines import fit_baseline
+from pucl.baselines.neighbours import DEFAULT, NeighbourSettings, _axes
+from pucl.baselines.shared.problem import Problem
+from pucl.encoders.inputs import Standardise
+from pucl.errors import InputError
+
+Floats = NDArray[np.float32]
+
+
+def people(seed: int = 0, n: int = 60, pictures: int = 20) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Small clusters, every second of them positive, a third of whose rows are labelled: x, s, truth."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n), pictures)
+    x = 3 * rng.standard_normal((n, 30))[who] + rng.standard_normal((n * pictures, 30))
+    truth = who % 2 == 0
+    return x.astype(np.float32), truth & (rng.random(len(who)) < 1 / 3), truth
+
+
+def problem_of(x: torch.Tensor) -> Problem:
+    labelled = torch.arange(len(x)) < 5
+    return Problem("test", x, labelled, None, "raw", Standardise.of(x), 0)
+
+
+def test_axes_are_those_of_largest_variance() -> None:
+    x = torch.randn(400, 40, generator=torch.Generator().manual_seed(0)) * torch.linspace(3, 0.5, 40)
+    problem = problem_of(x)
+    found = _axes(problem, NeighbourSettings(axes=3))
+    flat = problem.standardise(x)
+    exact = torch.linalg.eigh(torch.cov(flat.T)).eigenvectors[:, -3:]
+    along = found(x)
+    assert along.shape == (400, 3)
+    # The same plane: as much of the variance as the exact axes hold, up to what few turns of the power method leave.
+    assert float(along.var(dim=0).sum()) > 0.99 * float((flat @ exact).var(dim=0).sum())
+    assert torch.allclose(along.mean(dim=0), torch.zeros(3), atol=1e-4)
+    assert torch.allclose(found.axes.T @ found.axes, torch.eye(3), atol=1e-4)
+
+
+def test_more_axes_than_there_are_keep_all_angles() -> None:
+    x = torch.randn(30, 4, 3, generator=torch.Generator().manual_seed(1))
+    problem = problem_of(x)
+    along = _axes(problem, DEFAULT)(x)
+    flat = problem.standardise(x).flatten(1)
+    flat = flat - flat.mean(dim=0)
+    assert along.shape == (30, 12) and torch.allclose(along @ along.T, flat @ flat.T, atol=1e-3)
+
+
+def test_people_are_recognised() -> None:
+    x, s, truth = people()
+    fresh, _, answer = people()  # the same people, other pictures
+    fresh = fresh + np.random.default_rng(9).standard_normal(fresh.shape).astype(np.float32) / 2
+    scorer = fit_baseline("neighbours", x, s, device="cpu")
+    right = (scorer(torch.from_numpy(fresh)).numpy() > 0) == answer
+    assert right.mean() > 0.97
+    naive = fit_baseline("naive", x, s, encoder="raw", device="cpu")(torch.from_numpy(fresh)).numpy() > 0
+    assert right.mean() > (naive == answer).mean() + 0.1
+    assert (scorer(torch.from_numpy(x)).numpy()[~s] > 0).mean() == pytest.approx(truth[~s].mean(), abs=0.05)
+
+
+def test_a_known_prior_is_taken() -> None:
+    x, s, _ = people(1)
+    few, many = (fit_baseline("neighbours", x, s, prior=prior, device="cpu") for prior in (0.1, 0.6))
+    rows = torch.from_numpy(x[~s])
+    assert (few(rows) > 0).float().mean() < (many(rows) > 0).float().mean() - 0.1
+
+
+@pytest.mark.parametrize("change", [{"axes": 0}, {"k": 0}, {"temperature": 0.0}, {"most": 0}])
+def test_bad_settings_are_said(change: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=f"NeighbourSettings: {next(iter(change))} must be"):
+        NeighbourSettings(**change)  # type: ignore[arg-type]
