@@ -24,7 +24,7 @@ LAYERS = (
     ("encoders",),
     ("losses", "risks"),
     ("training",),
-    ("embeddings", "logistic"),
+    ("axes", "embeddings", "logistic"),
     ("priors",),
     ("pseudo_labels",),
     ("heads",),

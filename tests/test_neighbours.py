@@ -1,15 +1,18 @@
-"""The baseline `neighbours`: its axes, its labels, its votes."""
+"""Neighbours of raw rows: the baseline, its axes and votes, and rows of very many columns."""
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 
+from pucl import PUClassifier
 from pucl.baselines import fit_baseline
 from pucl.baselines.neighbours import DEFAULT, NeighbourSettings, _axes
 from pucl.baselines.shared.problem import Problem
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
+from pucl.priors.kernel import WIDE, directions, viewpoint
 
 Floats = NDArray[np.float32]
 
@@ -29,7 +32,8 @@ def problem_of(x: torch.Tensor) -> Problem:
 
 
 def test_axes_are_those_of_largest_variance() -> None:
-    x = torch.randn(400, 40, generator=torch.Generator().manual_seed(0)) * torch.linspace(3, 0.5, 40)
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 3, generator=g) @ torch.randn(3, 40, generator=g) + torch.randn(400, 40, generator=g)
     problem = problem_of(x)
     found = _axes(problem, NeighbourSettings(axes=3))
     flat = problem.standardise(x)
@@ -65,7 +69,7 @@ def test_people_are_recognised() -> None:
 
 
 def test_a_known_prior_is_taken() -> None:
-    x, s, _ = people(1)
+    x, s, _ = people(1, n=20)
     few, many = (fit_baseline("neighbours", x, s, prior=prior, device="cpu") for prior in (0.1, 0.6))
     rows = torch.from_numpy(x[~s])
     assert (few(rows) > 0).float().mean() < (many(rows) > 0).float().mean() - 0.1
@@ -75,3 +79,29 @@ def test_a_known_prior_is_taken() -> None:
 def test_bad_settings_are_said(change: dict[str, float]) -> None:
     with pytest.raises(InputError, match=f"NeighbourSettings: {next(iter(change))} must be"):
         NeighbourSettings(**change)  # type: ignore[arg-type]
+
+
+def test_of_very_many_columns_the_first_axes_stand_for_all() -> None:
+    g = torch.Generator().manual_seed(2)
+    wide = torch.randn(500, 40, generator=g) @ torch.randn(40, WIDE + 100, generator=g)
+    wide += torch.randn(wide.shape, generator=g) / 100
+    exact = F.normalize(wide, dim=1)
+    exact = exact - exact.mean(dim=0)
+    variances, axes = torch.linalg.eigh((exact.T @ exact / 500).double())
+    exact = F.normalize(exact @ (axes * (variances.clamp(min=0) / variances[-1] + 1e-3) ** -0.25).float(), dim=1)
+    found = directions(wide, even=0.5)
+    assert found.shape[1] < wide.shape[1]
+    assert torch.allclose(found @ found.T, exact @ exact.T, atol=0.01)
+    plain = directions(wide)
+    assert plain.shape[1] < wide.shape[1] and not torch.allclose(plain @ plain.T, exact @ exact.T, atol=0.01)
+    view = viewpoint(wide, centred=True, even=0.5)
+    assert torch.allclose(view(wide[:3]), found[:3], atol=1e-5), "a row is seen alike alone and with others"
+
+
+def test_large_images_are_tried_as_they_are() -> None:
+    x, s, truth = people(2, n=26)
+    shades = np.random.default_rng(0).standard_normal((30, 36 * 36)) / 8
+    pictures = (255 / (1 + np.exp(-x @ shades))).astype(np.uint8).reshape(-1, 1, 36, 36)
+    model = PUClassifier(encoder="auto", epochs=1, random_state=0).fit(pictures, s)
+    assert "raw + stacked + knn" in str(model.summary())
+    assert (model.predict(pictures) == truth).mean() > 0.9

@@ -6,6 +6,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
+from pucl.axes import principal_axes
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Presets, Settings
 from pucl.encoders.inputs import Standardise, to_float
@@ -14,9 +15,6 @@ from pucl.heads import fit_head
 from pucl.priors.kernel import evenness
 from pucl.pseudo_labels import pseudo_label
 from pucl.registry import register
-
-TURNS = 6  # of the power method
-SPARE = 10  # axes more than are wanted while it runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +31,7 @@ class NeighbourSettings(Settings):
     axes: int = 256
     k: int = 40
     temperature: float = 0.05
-    most: int = 5000
+    most: int = 3000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,15 +85,8 @@ def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Mo
 
 
 def _axes(problem: Problem, settings: NeighbourSettings) -> Axes:
-    """The principal axes of some rows, by the power method on a random block (Halko et al. 2011)."""
+    """The principal axes of some of the rows."""
     rows = torch.randperm(len(problem.x), generator=problem.drawing("rows"))[: settings.most].to(problem.device)
     flat = problem.standardise(to_float(problem.x[rows])).flatten(1)
     mean = flat.mean(dim=0)
-    flat = flat - mean
-    most = min(flat.shape)
-    block = torch.randn(flat.shape[1], min(settings.axes + SPARE, most), generator=problem.drawing("axes"))
-    block = block.to(flat)
-    for _ in range(TURNS):
-        block = torch.linalg.qr(flat.T @ (flat @ block)).Q
-    _, _, within = torch.linalg.svd(flat @ block, full_matrices=False)
-    return Axes(problem.standardise, mean, block @ within[: min(settings.axes, most)].T)
+    return Axes(problem.standardise, mean, principal_axes(flat - mean, settings.axes, seed=problem.seed)[0])

@@ -16,7 +16,7 @@ from pucl.encoders.inputs import Encoder
 from pucl.encoders.raw import raw_encoder
 from pucl.errors import Described, bad_argument
 from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, inner, judge
-from pucl.fitting.recipe import AUTO, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
+from pucl.fitting.recipe import AUTO, HELD, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
 from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
 from pucl.logistic import stratified_folds
@@ -114,7 +114,8 @@ def fit(
     fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), recipe.seed)
     prior = float(recipe.prior) if isinstance(recipe.prior, float | int) else None
 
-    compared = plan is None or (recipe.encoder == AUTO and (schema.kind != "image" or rows[0].numel() <= WIDE))
+    small = schema.kind != "image" or (rows[0].numel() <= WIDE and rows.numel() <= HELD)
+    compared = plan is None or (recipe.encoder == AUTO and small)
     plain = raw(rows) if compared or isinstance(recipe.prior, str) else None
     encoded = {RAW: plain} if compared and plain is not None else {}
     if plan is not None:

@@ -20,7 +20,7 @@ FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing 
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
 MANY = 20_000  # rows from which the authors' batches and epochs are meant; fewer are soon learnt by heart
 MOST_EPOCHS, MOST_FEW, MOST_TABLE = 300, 60, 60
-WIDE = 1024  # numbers of a row up to which it is tried as it is
+WIDE, HELD = 1 << 15, 1 << 28  # numbers of an image, and of all of them, up to which they are tried as they are
 
 
 @dataclass(frozen=True)

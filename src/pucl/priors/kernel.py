@@ -6,23 +6,25 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from pucl.axes import principal_axes
 from pucl.errors import check_share
 from pucl.priors.rounds import Features
 
 SPREAD, WIDTH, LANDMARKS = 20.0, 0.5, 400  # where scores through the kernel stand by default
 SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
 EVEN, FEW = 0.5, 250  # how far axes are made alike by default, but not with fewer labelled rows than these
+WIDE, AXES = 1024, 512  # columns from which the first of the principal axes stand for all
 FLAT = 1e-3  # added to the variance along every axis, as a part of the largest: what is flatter is noise
 
 
 class Viewpoint(NamedTuple):
-    """Where rows are seen from, and through what: the mean row (k,) and a matrix (k, k), or nothing."""
+    """Where rows are seen from, and through what: the mean row (k,) and a matrix (k, r), or nothing."""
 
     mean: Tensor | None = None
     axes: Tensor | None = None
 
     def __call__(self, z: Tensor) -> Tensor:
-        """The directions (n, k) of rows of an embedding (n, k)."""
+        """The directions (n, r) of rows of an embedding (n, k); r is k where there is no matrix."""
         rows = F.normalize(z, dim=1)
         if self.mean is None:
             return rows
@@ -36,11 +38,15 @@ def viewpoint(z: Tensor, *, centred: bool, even: float) -> Viewpoint:
         return Viewpoint()
     rows = F.normalize(z, dim=1)
     mean = rows.mean(dim=0)
-    if even == 0:
+    wide = rows.shape[1] > WIDE
+    if even == 0 and not wide:
         return Viewpoint(mean)
     rows = rows - mean
-    variances, axes = torch.linalg.eigh((rows.T @ rows / len(rows)).to(torch.float64))
-    parts = variances.clamp(min=0) / variances[-1].clamp(min=torch.finfo(torch.float64).tiny)
+    if wide:
+        axes, variances = principal_axes(rows, AXES, seed=0)
+    else:
+        variances, axes = torch.linalg.eigh((rows.T @ rows / len(rows)).to(torch.float64))
+    parts = variances.clamp(min=0) / variances.max().clamp(min=torch.finfo(variances.dtype).tiny)
     return Viewpoint(mean, (axes * (parts + FLAT) ** (-even / 2)).to(rows.dtype))
 
 
@@ -50,7 +56,7 @@ def directions(z: Tensor, *, centred: bool = True, even: float = 0.0) -> Tensor:
     Seen from the origin all rows of an encoder may lie in a narrow cone, where the kernel can hardly tell them apart.
     Seen from the mean row a few axes may hold most of the variance, whatever they have to do with the classes: the
     variance λ along every principal axis becomes λ^(1 − e), with e from 0, which leaves rows as they are, to 1, which
-    makes all axes alike.
+    makes all axes alike. Of an embedding with very many columns only the first principal axes are looked at.
     """
     return viewpoint(z, centred=centred, even=even)(z)
 

@@ -91,6 +91,8 @@ def pseudo_label(
     if rows.ndim != 2 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "a floating-point matrix (n, k)", got)
+    if rows.dtype in (torch.bfloat16, torch.float16):
+        rows = rows.float()
     check_finite(OWNER, "z", rows)
     if (rows == rows[0]).all():
         raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
