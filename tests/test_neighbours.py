@@ -98,6 +98,7 @@ def test_of_very_many_columns_the_first_axes_stand_for_all() -> None:
     assert torch.allclose(view(wide[:3]), found[:3], atol=1e-5), "a row is seen alike alone and with others"
 
 
+@pytest.mark.usefixtures("one_draw")
 def test_large_images_are_tried_as_they_are() -> None:
     x, s, truth = people(2, n=26)
     shades = np.random.default_rng(0).standard_normal((30, 36 * 36)) / 8

@@ -62,7 +62,7 @@ class Axes(nn.Module):
 
 @register("baselines", reference="ours")
 def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Module:
-    """No network: the labeller `stacked` on principal axes of the raw rows, then a vote of the nearest rows.
+    """No network: labels by `stacked` on principal axes of the raw rows, then a vote of the nearest.
 
         z = Vᵀ (x − mean),    f(z) = logit((k v(z) + c) / (k + 1)) − logit(c) + logit(π)
 

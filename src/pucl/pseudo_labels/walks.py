@@ -28,7 +28,7 @@ def walks(
     most: int = MOST,
     repeats: int | None = None,
 ) -> PseudoLabels:
-    """Walks from row to near row that meet labelled rows, or rows taken for negatives, more often than others do.
+    """Random walks among nearest rows that meet labelled rows rather than likely negatives.
 
         T = D⁻¹ (K + Kᵀ),    K_ij = exp(cos(z_i, z_j) / τ) / Σ_l exp(cos(z_i, z_l) / τ)
 
