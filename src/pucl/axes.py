@@ -3,15 +3,15 @@
 import torch
 from torch import Generator, Tensor
 
-TURNS = 4  # of the power method
+TURNS = 6  # of the power method
 SPARE = 10  # axes more than are wanted while it runs
-MOST, HELD = 3000, 1 << 27  # rows that axes are found on at most, and numbers of these
+MOST, HELD = 5000, 1 << 27  # rows that axes are found on at most, and numbers of these
 
 
 def principal_axes(rows: Tensor, count: int, *, seed: int) -> tuple[Tensor, Tensor]:
     """The directions (k, r) of largest variance of centred rows (n, k), and the variances (r,), largest first.
 
-    Of more than 3,000 rows, or of fewer with very many columns, a random sample decides. r is `count`, or as many as
+    Of more than 5,000 rows, or of fewer with very many columns, a random sample decides. r is `count`, or as many as
     there are (Halko et al. 2011).
     """
     generator = Generator().manual_seed(seed)

@@ -31,7 +31,7 @@ class NeighbourSettings(Settings):
     axes: int = 256
     k: int = 40
     temperature: float = 0.05
-    most: int = 3000
+    most: int = 5000
 
     def __post_init__(self) -> None:
         super().__post_init__()
