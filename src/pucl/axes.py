@@ -8,14 +8,14 @@ SPARE = 10  # axes more than are wanted while it runs
 MOST, HELD = 5000, 1 << 27  # rows that axes are found on at most, and numbers of these
 
 
-def principal_axes(rows: Tensor, count: int, *, seed: int) -> tuple[Tensor, Tensor]:
+def principal_axes(rows: Tensor, count: int, *, seed: int, most: int = MOST) -> tuple[Tensor, Tensor]:
     """The directions (k, r) of largest variance of centred rows (n, k), and the variances (r,), largest first.
 
-    Of more than 5,000 rows, or of fewer with very many columns, a random sample decides. r is `count`, or as many as
+    Of more than `most` rows, or of fewer with very many columns, a random sample decides. r is `count`, or as many as
     there are (Halko et al. 2011).
     """
     generator = Generator().manual_seed(seed)
-    most = max(2, min(MOST, HELD // rows.shape[1]))
+    most = max(2, min(most, HELD // rows.shape[1]))
     if len(rows) > most:
         rows = rows[torch.randperm(len(rows), generator=generator)[:most].to(rows.device)]
     small = min(rows.shape)

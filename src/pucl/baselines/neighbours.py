@@ -89,4 +89,5 @@ def _axes(problem: Problem, settings: NeighbourSettings) -> Axes:
     rows = torch.randperm(len(problem.x), generator=problem.drawing("rows"))[: settings.most].to(problem.device)
     flat = problem.standardise(to_float(problem.x[rows])).flatten(1)
     mean = flat.mean(dim=0)
-    return Axes(problem.standardise, mean, principal_axes(flat - mean, settings.axes, seed=problem.seed)[0])
+    axes, _ = principal_axes(flat - mean, settings.axes, seed=problem.seed, most=settings.most)
+    return Axes(problem.standardise, mean, axes)

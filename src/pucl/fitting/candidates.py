@@ -1,5 +1,6 @@
 """Candidates: ways from an embedding to a classifier, compared on rows they did not learn from."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,11 +15,10 @@ from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.ordering import auc_difference
 from pucl.priors.rounds import cut
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.registry import get
 
 FOLDS = 5
 SURE, QUITE_SURE = 1.0, 2.0  # standard errors by which a candidate must be better: of the same embedding, of another
-
-AVERAGED = ("cvir", "kernel_cvir", "stacked", "walks")  # labellers that may average several draws
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Candidate:
         self, used: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True
     ) -> PseudoLabels:
         """Pseudo-labels of the rows `used`; comparisons make do with one draw of a labeller that averages several."""
-        options = {**self.options, **({"repeats": 1} if quick and self.labeller in AVERAGED else {})}
+        takes = inspect.signature(get("pseudo-labellers", self.labeller).function).parameters
+        options = {**self.options, **({"repeats": 1} if quick and "repeats" in takes else {})}
         told = None if self.told is None else self.told[used]
         z, s = self.z[used], labelled[used]
         return pseudo_label(z, s, method=self.labeller, prior=prior, told=told, seed=seed, **options)

@@ -16,7 +16,7 @@ from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
-from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, directions, evenness, nystroem
+from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem, viewed
 from pucl.priors.rounds import MOST, Found, averaged, play
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
@@ -133,7 +133,8 @@ def _sample_for(
     if rows.ndim == 1:
         return np.asarray(rows.double().numpy()), 0.5
     positive = torch.from_numpy(labelled)
-    points = directions(rows.float() if rows.dtype != torch.float64 else rows, even=evenness(positive))
+    floats = rows.float() if rows.dtype != torch.float64 else rows
+    points = viewed(OWNER, floats, positive, centred=True, even=None)
 
     @cache
     def draw(number: int) -> Found:

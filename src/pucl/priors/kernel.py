@@ -13,7 +13,7 @@ from pucl.priors.rounds import Features
 SPREAD, WIDTH, LANDMARKS = 20.0, 0.5, 400  # where scores through the kernel stand by default
 SMALLEST = 1e-6  # eigenvalues below this part of the largest are rounding
 EVEN, FEW = 0.5, 250  # how far axes are made alike by default, but not with fewer labelled rows than these
-WIDE, AXES = 1024, 512  # columns from which the first of the principal axes stand for all
+WIDE, AXES = 2048, 512  # columns from which the first of the principal axes stand for all
 FLAT = 1e-3  # added to the variance along every axis, as a part of the largest: what is flatter is noise
 
 

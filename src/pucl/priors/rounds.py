@@ -123,12 +123,17 @@ def _play(
             scores.append(models[k](f).squeeze(1))  # type: ignore[misc]
         honest = torch.stack(scores).gather(0, fold[None])[0]
         if prior is None:
-            share = bbe(honest[labelled].cpu().numpy(), honest[~labelled].cpu().numpy()).value
+            share = share_of(honest, labelled)
         if turn < rounds:
             negative = [below(score, ~labelled & rows, share) for score, rows in zip(scores, outside, strict=True)]
     if prior is None:
         share = at_gap(honest[~labelled], honest[labelled], share)
     return [model for model in models if model is not None], share
+
+
+def share_of(score: Tensor, labelled: Tensor) -> float:
+    """π̂ by BBE, from scores (n,) of models that did not see the row."""
+    return bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
 
 
 def at_gap(unlabelled: Tensor, positive: Tensor, share: float) -> float:

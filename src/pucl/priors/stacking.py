@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from pucl.logistic import balanced_weights, fit_logistic
-from pucl.priors.bbe import bbe
 from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
-from pucl.priors.rounds import MOST, ROUNDS, Found, at_gap, below, play
+from pucl.priors.rounds import MOST, ROUNDS, Found, at_gap, below, play, share_of
 from pucl.priors.walks import wander
 
 RIDGE = 1e-4  # of the regression, on scores of unit variance
@@ -18,10 +17,11 @@ def kernel_and_walks(
     owner: str, rows: Tensor, labelled: Tensor, *, prior: float | None, seed: int, folds: int = 5, most: int = MOST
 ) -> Found:
     """The score of `kernel_cvir` and that of `walks` stacked, for rows of length 1, (n, k)."""
-    given = {"prior": prior, "seed": seed, "folds": folds, "most": most}
-    kernel = nystroem(rows, width=WIDTH, landmarks=LANDMARKS, seed=seed)
-    far = play(owner, rows, labelled, kernel, rounds=ROUNDS, spread=SPREAD, **given)  # type: ignore[arg-type]
-    near = wander(owner, rows, labelled, **given)  # type: ignore[arg-type]
+    far = play(
+        owner, rows, labelled, nystroem(rows, width=WIDTH, landmarks=LANDMARKS, seed=seed),
+        prior=prior, seed=seed, rounds=ROUNDS, folds=folds, spread=SPREAD, most=most,
+    )  # fmt: skip
+    near = wander(owner, rows, labelled, prior=prior, seed=seed, folds=folds, most=most)
     return stack([far.score, near.score], labelled, prior=prior)
 
 
@@ -36,10 +36,10 @@ def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) ->
     """
     columns = torch.stack([_standardised(score) for score in scores], dim=1)
     score = _weighed(columns, labelled, ~labelled)
-    share = _share(score, labelled) if prior is None else prior
+    share = share_of(score, labelled) if prior is None else prior
     score = _weighed(columns, labelled, below(score, ~labelled, share))
     if prior is None:
-        share = at_gap(score[~labelled], score[labelled], _share(score, labelled))
+        share = at_gap(score[~labelled], score[labelled], share_of(score, labelled))
     return Found(score, share)
 
 
@@ -60,7 +60,3 @@ def _weighed(columns: Tensor, labelled: Tensor, negative: Tensor) -> Tensor:
 
 def _standardised(score: Tensor) -> Tensor:
     return (score - score.mean()) / score.std().clamp(min=torch.finfo(score.dtype).tiny)
-
-
-def _share(score: Tensor, labelled: Tensor) -> float:
-    return bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value

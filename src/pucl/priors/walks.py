@@ -9,8 +9,7 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped,unused-ignore]
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive, check_share
-from pucl.priors.bbe import bbe
-from pucl.priors.rounds import MOST, Found, at_gap, below, fitted_to, folds_of
+from pucl.priors.rounds import MOST, Found, at_gap, below, fitted_to, folds_of, share_of
 
 Array = NDArray[np.float32]
 NEIGHBOURS, TEMPERATURE, ON, TURNS = 10, 0.05, 0.8, 3  # by default
@@ -89,7 +88,7 @@ def _wander(
         scores = _log_ratio(met)
         honest = scores.gather(1, fold[:, None])[:, 0]
         if prior is None:
-            share = bbe(honest[labelled].numpy(), honest[~labelled].numpy()).value
+            share = share_of(honest, labelled)
         if turn < rounds:
             kept = [below(score, ~labelled & rows, share) for score, rows in zip(scores.T, outside.T, strict=True)]
             negative = torch.stack(kept, dim=1)

@@ -13,7 +13,7 @@ from pucl.priors.rounds import cut
 from pucl.registry import get
 
 OWNER = "pucl.pseudo_label"
-AUTO = "stacked"  # what method="auto" means; benchmarks/labellers.py is the study behind it
+AUTO = "stacked"  # what method="auto" means; LOG.md has the study behind it
 
 
 @dataclass(frozen=True)
