@@ -507,6 +507,7 @@ for row in sys.stdin:
 def test_a_worker_that_dies_fails_its_cells_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fake_worker.py").write_text(FAKE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # somebody's own number would be kept
     monkeypatch.setattr(crew, "MODULE", "fake_worker")
     for module in (crew, work):
         monkeypatch.setattr(module, "key_of", lambda cell: cell["key"])

@@ -23,6 +23,7 @@ SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth
 PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encoder trained by it
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about every view
+BESIDE, RAW = "beside", "raw"  # an option of labellers in grids: what else they see, and its only value
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
 KEYS: Mapping[str, Any] = MappingProxyType(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.bench.cells import FINE_TUNE, KNN, MATCH, SUPERVISED, TEACHER, TRUTH, canonical, registered
+from pucl.bench.cells import BESIDE, FINE_TUNE, KNN, MATCH, SUPERVISED, TEACHER, TRUTH, canonical, registered
 from pucl.bench.options import from_json
 from pucl.bench.problem import Exam, Fitted, Problem
 from pucl.bench.recipes import VIEW, VIEW_OPTIONS, view_of
@@ -55,6 +55,8 @@ class Frozen:
         key = canonical([config["labeller"], config["labeller_options"], told])
         if key not in self._labels:
             how = from_json(config["labeller_options"])
+            if BESIDE in how:
+                how[BESIDE] = [_raw(self.problem).to(self.device)]
             seed = self.problem.seed
             self._labels[key] = pseudo_label(
                 self.z, self.problem.s, method=config["labeller"], prior=told, told=self.told, seed=seed, **how

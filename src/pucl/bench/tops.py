@@ -14,6 +14,7 @@
 | finetune_ceiling | the truth | encoder and linear layer together | every training label |
 
 A grid adds its own under ``[top.NAME]``, with the keys `labeller`, `head`, `prior`, `labeller_options`, `head_options`.
+With ``labeller_options = { beside = "raw" }`` a labeller that can weigh several embeddings sees the raw rows too.
 With ``labeller = "teacher"`` the labels are the probabilities of another pipeline on the same rows, which `teacher`
 describes: a table with `encoder`, `recipe`, `top` and, where it is not the cell's own, `objective`. With
 ``head_options = { match = true }`` fine-tuning asks it about every view of a row, not once about the row.
@@ -23,7 +24,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from pucl.bench.cells import FINE_TUNE, KNN, KNN_OPTIONS, MATCH, ORACLE, TEACHER, TRUTH, Config
+from pucl.bench.cells import BESIDE, FINE_TUNE, KNN, KNN_OPTIONS, MATCH, ORACLE, RAW, TEACHER, TRUTH, Config
 from pucl.bench.options import keywords, resolved
 from pucl.bench.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.toml import as_name, as_table
@@ -110,7 +111,11 @@ def _labeller_options(labeller: Any, given: Any) -> dict[str, Any]:
     if labeller not in known:
         raise unknown_name("labeller", labeller, ("auto", TRUTH, TEACHER, *known))
     function = get("pseudo-labellers", labeller).function
-    return resolved(owner, keywords(function), given, kinds=get_type_hints(function), without=NOT_FOR_GRIDS)
+    kinds = {**get_type_hints(function), BESIDE: str | None}  # by name
+    options = resolved(owner, keywords(function), given, kinds=kinds, without=NOT_FOR_GRIDS)
+    if options.get(BESIDE, RAW) != RAW:
+        raise bad_argument(owner, BESIDE, f"{RAW!r}, the rows themselves", options[BESIDE])
+    return options
 
 
 def _head_options(head: str, given: Any) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _sample_for(
     @cache
     def draw(number: int) -> Found:
         if refined:
-            return kernel_and_walks(OWNER, points, positive, prior=None, seed=number, folds=folds)
+            return kernel_and_walks(OWNER, [points], positive, prior=None, seed=number, folds=folds)
         return play(
             OWNER, points, positive, nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=number),
             prior=None, seed=number, rounds=0, folds=folds, spread=SPREAD, most=MOST,

@@ -14,15 +14,28 @@ RIDGE = 1e-4  # of the regression, on scores of unit variance
 
 
 def kernel_and_walks(
-    owner: str, rows: Tensor, labelled: Tensor, *, prior: float | None, seed: int, folds: int = 5, most: int = MOST
+    owner: str,
+    embeddings: Sequence[Tensor],
+    labelled: Tensor,
+    *,
+    prior: float | None,
+    seed: int,
+    folds: int = 5,
+    most: int = MOST,
 ) -> Found:
-    """The score of `kernel_cvir` and that of `walks` stacked, for rows of length 1, (n, k)."""
-    far = play(
-        owner, rows, labelled, nystroem(rows, width=WIDTH, landmarks=LANDMARKS, seed=seed),
-        prior=prior, seed=seed, rounds=ROUNDS, folds=folds, spread=SPREAD, most=most,
-    )  # fmt: skip
-    near = wander(owner, rows, labelled, prior=prior, seed=seed, folds=folds, most=most)
-    return stack([far.score, near.score], labelled, prior=prior)
+    """The score of `kernel_cvir` and that of `walks` on every embedding, stacked.
+
+    Embeddings (n, k) of the same rows, all of length 1; the folds are the same for all.
+    """
+    scores = []
+    for rows in embeddings:
+        far = play(
+            owner, rows, labelled, nystroem(rows, width=WIDTH, landmarks=LANDMARKS, seed=seed),
+            prior=prior, seed=seed, rounds=ROUNDS, folds=folds, spread=SPREAD, most=most,
+        )  # fmt: skip
+        near = wander(owner, rows, labelled, prior=prior, seed=seed, folds=folds, most=most)
+        scores += [far.score, near.score]
+    return stack(scores, labelled, prior=prior)
 
 
 @torch.no_grad()

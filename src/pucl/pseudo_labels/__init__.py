@@ -1,5 +1,7 @@
 """Pseudo-labels: from embeddings and PU labels to a label, a probability and a reliability for every row."""
 
+import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +71,7 @@ def pseudo_label(
     method: str = "auto",
     prior: float | None = None,
     told: Any | None = None,
+    beside: Sequence[Any] | None = None,
     seed: int = 0,
     **options: Any,
 ) -> PseudoLabels:
@@ -84,29 +87,54 @@ def pseudo_label(
         method: a registered pseudo-labeller, or ``"auto"``.
         prior: π, the share of positives among the unlabelled rows; estimated or not needed when not given.
         told: the labelled rows that the encoder was told of, as a mask (n,), where it was not told of all of them.
+        beside: other embeddings of the same rows, such as the rows themselves (n, k'), for a method that can weigh
+            several against each other: ``"stacked"``, the default.
         seed: of whatever is random in the method.
         options: what else the method takes.
     """
-    rows = torch.as_tensor(z)
-    if rows.ndim != 2 or not rows.is_floating_point():
-        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
-        raise bad_argument(OWNER, "z", "a floating-point matrix (n, k)", got)
-    if rows.dtype in (torch.bfloat16, torch.float16):
-        rows = rows.float()
-    check_finite(OWNER, "z", rows)
-    if (rows == rows[0]).all():
-        raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
+    rows = _check_embedding("z", z)
     labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER)).to(rows.device)
     if prior is not None:
         check_share(OWNER, "prior", prior)
     check_count(OWNER, "seed", seed, low=0)
-    function = get("pseudo-labellers", AUTO if method == "auto" else method).function
+    name = AUTO if method == "auto" else method
+    function = get("pseudo-labellers", name).function
+    others = [] if beside is None else _check_beside(beside, rows)
+    if others and "beside" not in inspect.signature(function).parameters:
+        raise bad_argument(OWNER, "beside", f"given with a method that takes it, such as {AUTO!r}", name)
     if told is None:
-        result: PseudoLabels = function(rows, labelled, prior=prior, seed=seed, **options)
+        more = {"beside": others} if others else {}
+        result: PseudoLabels = function(rows, labelled, prior=prior, seed=seed, **more, **options)
         return result
     asked = ~_check_told(told, labelled)
-    of_asked: PseudoLabels = function(rows[asked], labelled[asked], prior=prior, seed=seed, **options)
+    more = {"beside": [one[asked] for one in others]} if others else {}
+    of_asked: PseudoLabels = function(rows[asked], labelled[asked], prior=prior, seed=seed, **more, **options)
     return of_asked.spread(asked)
+
+
+def _check_embedding(argument: str, given: Any) -> Tensor:
+    rows = torch.as_tensor(given)
+    if rows.ndim != 2 or not rows.is_floating_point():
+        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
+        raise bad_argument(OWNER, argument, "a floating-point matrix (n, k)", got)
+    if rows.dtype in (torch.bfloat16, torch.float16):
+        rows = rows.float()
+    check_finite(OWNER, argument, rows)
+    if (rows == rows[0]).all():
+        raise bad_argument(OWNER, argument, "at least two different rows", Described("all rows equal"))
+    return rows
+
+
+def _check_beside(beside: Any, z: Tensor) -> list[Tensor]:
+    """The other embeddings, of as many rows as z and on its device."""
+    if not isinstance(beside, list | tuple):
+        raise bad_argument(OWNER, "beside", "a list of matrices", Described(type(beside).__name__))
+    others = [_check_embedding(f"beside[{number}]", one).to(z.device) for number, one in enumerate(beside)]
+    for number, one in enumerate(others):
+        if len(one) != len(z):
+            allowed = f"a matrix of {len(z)} rows, as many as z has"
+            raise bad_argument(OWNER, f"beside[{number}]", allowed, Described(f"{len(one)} rows"))
+    return others
 
 
 def _check_told(told: Any, labelled: Tensor) -> Tensor:

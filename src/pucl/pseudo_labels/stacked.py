@@ -1,4 +1,6 @@
-"""The kernel's score and that of random walks, weighed against each other."""
+"""The kernel's score and that of random walks, weighed against each other, on one embedding or on several."""
+
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -17,6 +19,7 @@ def stacked(
     labelled: Tensor,
     *,
     prior: float | None = None,
+    beside: Sequence[Tensor] | None = None,
     seed: int = 0,
     folds: int = 5,
     centred: bool = True,
@@ -29,12 +32,14 @@ def stacked(
         f = w_1 f_kernel + w_2 f_walks + b,    w ≥ 0
 
     a logistic regression of P against likely negatives on both scores of every row, each from models that never saw it.
-    The kernel sees the large shape of the classes, walks the small clusters in them.
+    The kernel sees the large shape of the classes, walks the small clusters in them. With other embeddings `beside`
+    there are two more scores for each of these: what the views of an encoder made it forget, the raw rows still show.
 
     Args:
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: π; estimated when not given.
+        beside: other embeddings of the same rows, (n, k') each.
         seed: of folds, landmarks and rows that are fitted to.
         folds: how many folds the scores are made with; fewer when P or U is smaller.
         centred: as for `kernel_cvir`.
@@ -42,10 +47,10 @@ def stacked(
         most: how many labelled and how many unlabelled rows are fitted to; all are scored.
         repeats: draws whose scores and π̂ are averaged, as for `kernel_cvir`.
     """
-    rows = viewed(OWNER, z, labelled, centred=centred, even=even)
+    seen = [viewed(OWNER, one, labelled, centred=centred, even=even) for one in (z, *(beside or ()))]
 
     def draw(number: int) -> Found:
-        return kernel_and_walks(OWNER, rows, labelled, prior=prior, seed=number, folds=folds, most=most)
+        return kernel_and_walks(OWNER, seen, labelled, prior=prior, seed=number, folds=folds, most=most)
 
     found = averaged(OWNER, draw, labelled, seed, repeats)
     return PseudoLabels.from_scores(found.score, labelled, prior=found.prior)
