@@ -206,6 +206,27 @@ def test_only() -> None:
         select(cells, ["sed=1"])
 
 
+def test_only_takes_numbers_whole() -> None:
+    cells = cells_of(objectives=["sscl", "pucl"], seeds=[0, 1, 10, 11, 21], n_labelled=[10, 100, 110])
+
+    def found(*only: str) -> set[tuple[int, int]]:
+        return {(cell["seed"], cell["n_labelled"]) for cell in select(cells, list(only))}
+
+    numbers = (10, 100, 110)
+    assert found("seed 1") == {(1, n) for n in numbers} and found("seed 1", "10 seed") == {(1, 10)}
+    assert found("10 seed 1") == {(1, 10)} and found("digits 10") == {(seed, 10) for seed in (0, 1, 10, 11, 21)}
+    assert found("0") == {(0, n) for n in numbers} and found("seed 10") == {(10, n) for n in numbers}
+    assert found("10") == {(seed, n) for seed, n in found() if 10 in (seed, n)}
+    # All else is a part of the name as it is written: of words, before letters, with signs.
+    assert len(select(cells, ["igit"])) == len(select(cells, ["small_cnn)"])) == len(select(cells, [""])) == 30
+    assert len(select(cells, ["seed 1 p"])) == 3 and len(select(cells, ["seed 1", "pucl+"])) == 3
+    for nothing in ("pucl.", "seed 2", "seed  1", "1 see", "SEED 1"):
+        with pytest.raises(InputError, match=f"--only must be what fits some cell of the grid; got {nothing!r}"):
+            select(cells, [nothing])
+    fashion = Grid("small", {**SMALL, "tasks": ["fmnist1", "fmnist2"]}).cells()
+    assert len(select(fashion, ["fmnist"])) == 2 and len(select(fashion, ["fmnist1"])) == 1
+
+
 # What a method may see
 
 
