@@ -36,6 +36,8 @@ from pucl.bench.store import merge, newest, read_results, write_results, writing
 from pucl.bench.tables import make_table, paired_p
 from pucl.bench.work import Bench, Outcome
 from pucl.data import Dataset, load
+from pucl.embeddings import embed
+from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.raw import raw_encoder
 from pucl.errors import InputError, RunError
 from pucl.priors.estimate import estimate_prior
@@ -204,6 +206,27 @@ def test_only() -> None:
         select(cells, ["cifar"])
     with pytest.raises(InputError, match="unknown key of --only 'sed': did you mean 'seed'"):
         select(cells, ["sed=1"])
+
+
+def test_only_takes_numbers_whole() -> None:
+    cells = cells_of(objectives=["sscl", "pucl"], seeds=[0, 1, 10, 11, 21], n_labelled=[10, 100, 110])
+
+    def found(*only: str) -> set[tuple[int, int]]:
+        return {(cell["seed"], cell["n_labelled"]) for cell in select(cells, list(only))}
+
+    numbers = (10, 100, 110)
+    assert found("seed 1") == {(1, n) for n in numbers} and found("seed 1", "10 seed") == {(1, 10)}
+    assert found("10 seed 1") == {(1, 10)} and found("digits 10") == {(seed, 10) for seed in (0, 1, 10, 11, 21)}
+    assert found("0") == {(0, n) for n in numbers} and found("seed 10") == {(10, n) for n in numbers}
+    assert found("10") == {(seed, n) for seed, n in found() if 10 in (seed, n)}
+    # All else is a part of the name as it is written: of words, before letters, with signs.
+    assert len(select(cells, ["igit"])) == len(select(cells, ["small_cnn)"])) == len(select(cells, [""])) == 30
+    assert len(select(cells, ["seed 1 p"])) == 3 and len(select(cells, ["seed 1", "pucl+"])) == 3
+    for nothing in ("pucl.", "seed 2", "seed  1", "1 see", "SEED 1"):
+        with pytest.raises(InputError, match=f"--only must be what fits some cell of the grid; got {nothing!r}"):
+            select(cells, [nothing])
+    fashion = Grid("small", {**SMALL, "tasks": ["fmnist1", "fmnist2"]}).cells()
+    assert len(select(fashion, ["fmnist"])) == 2 and len(select(fashion, ["fmnist1"])) == 1
 
 
 # What a method may see
@@ -435,29 +458,91 @@ def executed(work: Callable[[], object]) -> set[str]:
 QUICK_TOPS = {
     "auto": {"labeller": "auto", "labeller_options": {"repeats": 1}, "head": "linear"},
     "finetune": {"labeller": "pupl", "head": "finetune", "head_options": {"epochs": 1}},
+    "plain": {"labeller": "stacked", "labeller_options": {"repeats": 1}, "head": "linear"},
+    "beside": {"labeller": "stacked", "labeller_options": {"repeats": 1, "beside": "raw"}, "head": "linear"},
 }
 
 
-@pytest.mark.parametrize("kind", ["auto", "estimated", "finetune", "baseline"])
+def cells_with(*tops: str) -> list[Config]:
+    """Cells of some of the quick tops, on one encoder."""
+    return Grid("small", {**SMALL, "top": QUICK_TOPS, "block": [{**SMALL["block"][0], "tops": [*tops]}]}).cells()
+
+
+@pytest.mark.parametrize("kind", ["auto", "estimated", "finetune", "beside", "baseline"])
 def test_the_fingerprint_covers_what_runs(kind: str, tmp_path: Path) -> None:
     if kind == "baseline":
         cell = baseline("nnpu", prior="bbe")
     elif kind == "estimated":
         (cell,) = cells_of(objectives=["punce"], prior="bbe", tops=["nnpu"])
     else:
-        (cell,) = Grid("small", {**SMALL, "top": QUICK_TOPS, "block": [{**SMALL["block"][0], "tops": [kind]}]}).cells()
+        (cell,) = cells_with(kind)
     bench = Bench(tmp_path, "cpu")
     outcomes: list[Outcome] = []
     ran = executed(lambda: outcomes.extend(bench.run([cell])))
     assert outcomes[0].line is not None, outcomes[0].failed
     assert ran - set(SILENT) <= set(bench.sources.files_of(cell))
     assert {"bench/stages.py", "data/digits.py"} <= ran
+    if kind == "beside":
+        assert {"encoders/raw.py", "pseudo_labels/stacked.py", "priors/stacking.py", "priors/walks.py"} <= ran
     if kind != "baseline":
         about = encoder_of(cell)
         kept, (problem, exam) = Kept(tmp_path / "anew", "cpu", bench.sources), pose(cell)
         trained = executed(lambda: kept.encoder(about, problem, exam))
         assert trained - set(SILENT) <= set(bench.sources.encoder_files_of(about))
         assert "training/pretraining.py" in trained
+
+
+# Raw rows beside an encoder's
+
+
+def test_raw_rows_beside_are_another_cell_on_the_same_encoder() -> None:
+    plain, beside = cells_with("plain", "beside")
+    assert beside["labeller_options"] == {**plain["labeller_options"], "beside": "raw"}
+    assert key_of(plain) != key_of({**beside, "top": "plain"}) and len(units([plain, beside])) == 1
+    first, second = (read_grid(ROOT / "paper" / f"benchmark{number}.toml") for number in (1, 2))
+    keys = {key_of(cell): cell for cell in (*first, *second)}
+    lines = [line for line in read_results(ROOT / "results" / "benchmark.jsonl") if line["config"].get("top")]
+    stored = {line["key"] for line in lines if line["config"]["labeller"] == "stacked"}
+    # What a grid says today has the key that it had when labellers saw one embedding only.
+    assert {"f6a0e07a596796dd", "8dc2dbb6e337ad55", "7b702b0a4e792c6c", "424d07318b54e579"} <= stored & keys.keys()
+    assert "beside" not in keys["f6a0e07a596796dd"]["labeller_options"]
+    assert {cell["labeller_options"].get("beside") for cell in first if cell["top"] == "beside"} == {"raw"}
+
+
+def test_raw_rows_beside_a_hasty_encoder_make_labels_better(tmp_path: Path) -> None:
+    plain, beside = (outcome.line for outcome in run_unit(cells_with("plain", "beside"), tmp_path))
+    assert plain is not None and beside is not None
+    found, more = plain["metrics"], beside["metrics"]
+    assert found["knn"] == more["knn"] and found["loss"] == more["loss"]  # one encoder
+    assert more["pseudo_label_accuracy"] > max(95, found["pseudo_label_accuracy"] + 2)
+    assert more["estimated_prior"] == pytest.approx(0.504, abs=0.03)
+
+
+@pytest.mark.parametrize("withheld", [0, 0.5])
+def test_the_labeller_sees_the_raw_rows_of_the_problem(withheld: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, beside = cells_with("plain", "beside")
+    problem, exam = pose(beside)
+    rows = as_rows(problem.x, owner="test")
+    poor = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.AvgPool1d(16))  # how bright four stripes are
+    frozen = Frozen(Encoder(Standardise.of(rows), poor), problem, "cpu", withheld=withheld)
+    calls: list[Config] = []
+
+    def label(z: Any, s: Any, **how: Any) -> Any:
+        calls.append({"z": z, **how})
+        return pseudo_label(z, s, **how)
+
+    monkeypatch.setattr(stages, "pseudo_label", label)
+    first, again, other = (frozen.pseudo(cell, None) for cell in (beside, beside, plain))
+    assert len(calls) == 2 and again is first and not torch.equal(other.probability, first.probability)
+    assert "beside" not in calls[1] and all((call["told"] is None) == (withheld == 0) for call in calls)
+    (raw,) = calls[0]["beside"]
+    assert raw.shape == (len(problem.s), 65) and calls[0]["z"] is frozen.z
+    assert torch.equal(raw, embed(raw_encoder(rows), rows))
+    by_hand = pseudo_label(frozen.z, problem.s, told=frozen.told, seed=problem.seed, beside=[raw], repeats=1)
+    assert torch.equal(first.probability, by_hand.probability)
+    known, truth = exam.training_truth()
+    right = [((found.labels.numpy()[known] == truth)[~problem.s[known]]).mean() for found in (other, first)]
+    assert right[1] > right[0] + 0.1, "stripes show little of the digits"
 
 
 def test_what_changes_a_fingerprint(package_copy: Path) -> None:

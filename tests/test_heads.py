@@ -17,6 +17,7 @@ from pucl.data.pu_split import make_pu
 from pucl.embeddings import embed
 from pucl.encoders.inputs import Encoder
 from pucl.errors import InputError
+from pucl.fitting.candidates import Candidate, head_of
 from pucl.heads import LinearHead, fit_head
 from pucl.heads.calibration import Calibrated, calibrate
 from pucl.heads.finetune import Normed, fine_tune, mixed
@@ -263,6 +264,7 @@ def test_bad_calibration(call: tuple[Any, Any], message: str) -> None:
     [
         ("nnpu", {"prior": 0}, "head 'nnpu': prior must be a number strictly between 0 and 1; got 0"),
         ("upu", {"prior": 1.0}, "head 'upu': prior must be a number strictly between 0 and 1; got 1.0"),
+        ("knn", {"prior": 0}, "head 'knn': prior must be a number strictly between 0 and 1; got 0"),
         ("knn", {"prior": "half"}, "head 'knn': prior must be a number strictly between 0 and 1; got 'half'"),
         ("nnpu", {"steps": 0}, "head 'nnpu': steps must be a whole number ≥ 1; got 0"),
         ("linear", {"l2": -1}, "head 'linear': l2 must be a finite number > 0; got -1"),
@@ -280,7 +282,28 @@ def test_bad_options_of_heads(method: str, options: dict[str, Any], message: str
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("method", ["nnpu", "upu", "knn"])
+@pytest.mark.parametrize(("found", "kept"), [(0.0, 0.025), (1.0, 0.975), (0.01, 0.025), (0.3, 0.3)])
+def test_knn_keeps_a_prior_that_was_found_half_a_row_inside(found: float, kept: float) -> None:
+    z, labelled, y = two_gaussians(20, gap=3.0, n_labelled=5)
+    pseudo = known(labelled, y, found)
+    head, same = (fit_head(z, labelled, pseudo, method="knn", **how) for how in ({}, {"prior": kept}))
+    assert head(z).isfinite().all() and torch.allclose(head(z), same(z))
+    nobody = PseudoLabels.from_probability(torch.zeros(25), labelled)  # no positive in U
+    assert nobody.prior == 0 and not (fit_head(z, labelled, nobody, method="knn")(z) > 0)[~labelled & ~y].any()
+    candidate = Candidate("raw", z, "stacked", "knn", (), head_options={"k": 3})
+    assert head_of(candidate, z, labelled, nobody, 0)(z).isfinite().all()
+    exact = fit_head(z, labelled, pseudo, method="knn", prior=1e-3)  # what somebody knows is left as it is
+    assert float(exact.get_buffer("prior")) == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
+def test_pseudo_labels_with_an_impossible_prior(share: float) -> None:
+    z, labelled, y = two_gaussians(20, gap=3.0, n_labelled=5)
+    with pytest.raises(InputError, match=r"^head 'knn': prior of the pseudo-labels must be a number within \[0, 1\]"):
+        fit_head(z, labelled, known(labelled, y, share), method="knn")
+
+
+@pytest.mark.parametrize("method", ["nnpu", "upu"])
 def test_a_prior_the_pseudo_labels_do_not_have_is_asked_for(method: str) -> None:
     z, labelled, _ = two_gaussians(20, gap=3.0, n_labelled=5)
     nothing = PseudoLabels.from_probability(torch.zeros(25), labelled)  # no positive in U: its prior is 0

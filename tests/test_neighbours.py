@@ -13,6 +13,7 @@ from pucl.baselines.shared.problem import Problem
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
 from pucl.priors.kernel import WIDE, directions, viewpoint
+from pucl.pseudo_labels import PseudoLabels
 
 Floats = NDArray[np.float32]
 
@@ -73,6 +74,18 @@ def test_a_known_prior_is_taken() -> None:
     few, many = (fit_baseline("neighbours", x, s, prior=prior, device="cpu") for prior in (0.1, 0.6))
     rows = torch.from_numpy(x[~s])
     assert (few(rows) > 0).float().mean() < (many(rows) > 0).float().mean() - 0.1
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_prior_found_at_the_edge_is_taken(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, s, _ = people(1, n=20)
+
+    def label(z: torch.Tensor, labelled: torch.Tensor, **_: object) -> PseudoLabels:
+        return PseudoLabels.from_probability(torch.full((len(z),), share), labelled)
+
+    monkeypatch.setattr("pucl.baselines.neighbours.pseudo_label", label)
+    logits = fit_baseline("neighbours", x, s, device="cpu")(torch.from_numpy(x[~s]))
+    assert logits.isfinite().all() and (logits > 0).float().mean() == pytest.approx(share, abs=0.2)
 
 
 @pytest.mark.parametrize("change", [{"axes": 0}, {"k": 0}, {"temperature": 0.0}, {"most": 0}])

@@ -78,9 +78,8 @@ def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Mo
     z = torch.cat(list(problem.each(encoder, encoder, None)))
     labelled = problem.labelled
     pseudo = pseudo_label(z, labelled, prior=problem.prior, seed=problem.seed)
-    edge = 0.5 / len(z)
     vote = {"k": settings.k, "temperature": settings.temperature, "centred": True, "even": evenness(labelled)}
-    head = fit_head(z, labelled, pseudo, method="knn", prior=min(max(pseudo.prior, edge), 1 - edge), **vote)
+    head = fit_head(z, labelled, pseudo, method="knn", **vote)
     return nn.Sequential(encoder, head)
 
 

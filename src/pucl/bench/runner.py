@@ -1,6 +1,7 @@
 """A sweep over a grid: which cells are missing, running them, storing each as it is finished, and what came of it."""
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -61,7 +62,10 @@ class Summary:
 
 
 def select(cells: list[Config], only: list[str]) -> list[Config]:
-    """The cells that fit all of `only`: ``key=value`` (``key=a,b`` for either), or words that occur in their name."""
+    """The cells that fit all of `only`: ``key=value`` (``key=a,b`` for either), or words that occur in their name.
+
+    Numbers in a name are whole: "seed 1" is not a part of "seed 10".
+    """
     for text in only:
         key, equals, value = text.partition("=")
         if equals and key not in WORDS:
@@ -70,10 +74,17 @@ def select(cells: list[Config], only: list[str]) -> list[Config]:
         if equals:
             cells = [cell for cell in cells if str(cell.get(key)) in wanted]
         else:
-            cells = [cell for cell in cells if text in name_of(cell)]
+            words = _with_whole_numbers(text)
+            cells = [cell for cell in cells if words.search(name_of(cell))]
         if not cells:
             raise bad_argument("pucl bench run", "--only", "what fits some cell of the grid", text)
     return cells
+
+
+def _with_whole_numbers(text: str) -> re.Pattern[str]:
+    """Finds a text where no digit stands beside one at its ends."""
+    before, after = r"(?<![0-9])" * text[:1].isdecimal(), r"(?![0-9])" * text[-1:].isdecimal()
+    return re.compile(before + re.escape(text) + after)
 
 
 def plan(cells: list[Config], lines: list[Config], *, force: bool = False, stale: bool = False) -> Plan:

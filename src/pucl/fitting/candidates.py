@@ -93,10 +93,8 @@ def judge(
 
 def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> nn.Module:
     """The candidate's head on some rows and their pseudo-labels."""
-    share = inner(pseudo.prior, int((~labelled).sum()))
-    more: dict[str, dict[str, Any]] = {"linear": {}, "knn": {"prior": share}}
-    options = {**candidate.head_options, **more.get(candidate.head, {"seed": seed})}
-    return fit_head(z, labelled, pseudo, method=candidate.head, **options)
+    drawn = {} if candidate.head in ("linear", "knn") else {"seed": seed}
+    return fit_head(z, labelled, pseudo, method=candidate.head, **{**candidate.head_options, **drawn})
 
 
 def calibrated(

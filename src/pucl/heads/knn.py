@@ -95,13 +95,12 @@ def knn(
         temperature: τ.
         centred: whether cosines are between directions from the mean row, not from the origin.
         even: how far the principal axes are made alike before, from 0 to 1; for `centred` only.
-        prior: π, that of the pseudo-labels when not given.
+        prior: π; that of the pseudo-labels when not given, but at least half an unlabelled row from 0 and from 1.
     """
-    del labelled
     check_count(OWNER, "k", k)
     check_positive(OWNER, "temperature", temperature)
     check_share(OWNER, "even", even, closed=True)
-    share = check_share(OWNER, "prior", pseudo.prior if prior is None else prior)
+    share = _found(pseudo.prior, int((~labelled).sum())) if prior is None else check_share(OWNER, "prior", prior)
     if not (pseudo.reliability > 0).any():
         raise bad_argument(OWNER, "pseudo", "labels with rows whose reliability is above 0", Described("no such row"))
     view = viewpoint(z, centred=centred, even=even)
@@ -114,3 +113,9 @@ def knn(
         "prior": torch.tensor(share, dtype=z.dtype, device=z.device),
     }
     return NearestNeighbours(view, reference, k=k, temperature=temperature)
+
+
+def _found(share: float, n: int) -> float:
+    """π̂ kept half a row of n inside (0, 1): labellers may find no positive, or no negative, among them."""
+    half = 0.5 / max(n, 1)
+    return min(max(check_share(OWNER, "prior of the pseudo-labels", share, closed=True), half), 1 - half)

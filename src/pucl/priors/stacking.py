@@ -25,7 +25,7 @@ def kernel_and_walks(
 ) -> Found:
     """The score of `kernel_cvir` and that of `walks` on every embedding, stacked.
 
-    Embeddings (n, k) of the same rows, all of length 1; the folds are the same for all.
+    Embeddings (n, k) of the same rows, all of length 1; the folds are the same for all. Scores are of the first's type.
     """
     scores = []
     for rows in embeddings:
@@ -34,7 +34,7 @@ def kernel_and_walks(
             prior=prior, seed=seed, rounds=ROUNDS, folds=folds, spread=SPREAD, most=most,
         )  # fmt: skip
         near = wander(owner, rows, labelled, prior=prior, seed=seed, folds=folds, most=most)
-        scores += [far.score, near.score]
+        scores += [found.score.to(embeddings[0].dtype) for found in (far, near)]
     return stack(scores, labelled, prior=prior)
 
 

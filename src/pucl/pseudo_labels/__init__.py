@@ -113,15 +113,20 @@ def pseudo_label(
 
 
 def _check_embedding(argument: str, given: Any) -> Tensor:
-    rows = torch.as_tensor(given)
+    try:
+        rows = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        got = Described(f"a {type(given).__name__} that holds no such matrix")
+        raise bad_argument(OWNER, argument, "a floating-point matrix (n, k)", got) from None
     if rows.ndim != 2 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, argument, "a floating-point matrix (n, k)", got)
     if rows.dtype in (torch.bfloat16, torch.float16):
         rows = rows.float()
     check_finite(OWNER, argument, rows)
-    if (rows == rows[0]).all():
-        raise bad_argument(OWNER, argument, "at least two different rows", Described("all rows equal"))
+    if (rows == rows[:1]).all():
+        got = Described("all rows equal" if len(rows) else "no rows")
+        raise bad_argument(OWNER, argument, "at least two different rows", got)
     return rows
 
 
