@@ -1,5 +1,6 @@
 """The benchmark harness: grids, cells, what a method may see, stored results, tables."""
 
+import ast
 import csv
 import errno
 import io
@@ -21,7 +22,7 @@ from pucl.bench import crew, problem, stages, store, work
 from pucl.bench.baselines_page import baselines_page, read_notes
 from pucl.bench.cells import Config, encoder_of, is_reference, key_of, name_of, units
 from pucl.bench.encoding import Kept
-from pucl.bench.fingerprint import SILENT, Sources
+from pucl.bench.fingerprint import SILENT, Sources, bare
 from pucl.bench.grid import Grid, read_grid
 from pucl.bench.layouts import write
 from pucl.bench.leaderboard import leaderboard
@@ -571,10 +572,45 @@ def test_what_changes_a_fingerprint(package_copy: Path) -> None:
         ("baselines/vpu.py", [0, 0, 0, 0, 0]),
     ):
         with (root / part).open("a") as file:
-            file.write("# changed\n")
+            file.write("changed = True\n")
         after = codes()
         assert [int(a != b) for a, b in zip(after, before, strict=True)] == changed, part
         before = after
+
+
+def test_words_about_code_are_no_code() -> None:
+    source = '''"""A file."""
+
+import os  # for a name
+
+
+class A:
+    """A."""
+
+    text = """kept
+
+    # as it is"""
+
+    def f(self, b: int) -> str:
+        r"""Of b.
+
+        More of it.
+        """
+        # none of this
+        return f"{b} # {os.name}"
+
+    def g(self): """In a line."""; return 1
+'''
+    expected = '''import os
+class A:
+    text = """kept
+
+    # as it is"""
+    def f(self, b: int) -> str:
+        return f"{b} # {os.name}"
+    def g(self): """In a line."""; return 1'''
+    assert bare(source) == expected
+    ast.parse(bare(source))
 
 
 FAKE = """

@@ -2,11 +2,14 @@
 
 A result is not compared with the commit it was made at, which changes with every document, but with the files that can
 change it: those of the entries a cell names, the work on cells, and whatever these import, wherever the import stands.
-Files of other entries do not count, so that a new loss leaves every result and every trained encoder as it was.
+Files of other entries do not count, so that a new loss leaves every result and every trained encoder as it was; nor do
+comments, docstrings and blank lines.
 """
 
 import ast
 import hashlib
+import io
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ CELLS, ENCODERS = "bench/work.py", "bench/encoding.py"  # where the work on them
 SILENT = ("__init__.py", "bench/fingerprint.py", "bench/provenance.py", "console.py")
 NOT_OF_PIPELINES = ("baselines/",)
 NOT_OF_ENCODERS = ("baselines/", "bench/probes.py", "heads/", "metrics.py", "pseudo_labels/")  # what grades or labels
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 TUNING, ESTIMATING = "heads/finetune.py", "priors/estimate.py"  # of the cells that ask for them
 
 
@@ -32,6 +36,7 @@ class Sources:
         found = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.py")}
         self._texts = {name: text.replace(b"\r\n", b"\n") for name, text in sorted(found.items())}
         self._imports: dict[str, set[str]] = {}
+        self._digests: dict[str, bytes] = {}
 
     def code_of(self, config: Mapping[str, Any]) -> str:
         """The fingerprint of a cell: 12 hexadecimal digits of the SHA-256 of names and contents of its files."""
@@ -90,8 +95,29 @@ class Sources:
     def _hash(self, names: Iterable[str]) -> str:
         digest = hashlib.sha256()
         for name in names:
-            digest.update(name.encode() + b"\0" + self._texts[name] + b"\0")
+            if name not in self._digests:
+                self._digests[name] = hashlib.sha256(bare(self._texts[name].decode()).encode()).digest()
+            digest.update(name.encode() + b"\0" + self._digests[name])
         return digest.hexdigest()[:12]
+
+
+def bare(source: str) -> str:
+    """Source code without comments, docstrings and blank lines, the same under every version of Python."""
+    lines = source.splitlines()
+    held: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        row, column = token.start
+        if token.type == tokenize.COMMENT:
+            lines[row - 1] = lines[row - 1][:column]
+        elif token.string.strip():
+            held |= {*range(row, token.end[0] + 1)}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            text, *others = node.body
+            alone = not lines[text.lineno - 1][: text.col_offset].strip()
+            if alone and all(other.lineno > (text.end_lineno or 0) for other in others):
+                held -= {*range(text.lineno, (text.end_lineno or 0) + 1)}
+    return "\n".join(lines[row - 1].rstrip() for row in sorted(held))
 
 
 def _entries_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
