@@ -498,3 +498,32 @@ def test_a_baseline_on_images_tables_and_authors_settings() -> None:
         PUBaseline("nnpu").fit(x, s)
     with pytest.raises(InputError, match="did you mean 'epochs'"):
         PUBaseline("nnpu", prior=0.4, settings={"epoch": 1}).fit(x, s)
+
+
+def test_very_many_columns_are_seen_along_their_axes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 6, 400)
+    positive = group < 2
+    x = (rng.normal(size=(6, 1300))[group] + rng.normal(size=(400, 1300))).astype(np.float32)
+    s = positive & (rng.random(400) < 0.3)
+    model = PUClassifier(random_state=0).fit(x, s)
+    assert model.choices_["encoder"] == "axes"
+    assert any("512 axes of largest variance" in reason for reason in model.reasons_)
+    assert (model.predict(x)[~s] == positive[~s]).mean() > 0.97
+    model.save(tmp_path / "model")
+    again = PUClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.decision_function(x), model.decision_function(x))
+    assert PUEncoder(encoder="raw").fit(x, s).transform(x).shape == (400, 513)
+
+
+def test_axes_can_be_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 5))
+    x[:40] += 3
+    s = np.arange(80) < 15
+    encoder = PUEncoder(encoder="axes").fit(x, s)
+    assert encoder.choices_ == {"encoder": "axes"} and encoder.transform(x).shape == (80, 6)
+    model = PUClassifier(encoder="axes", random_state=0).fit(x, s)
+    assert model.choices_["encoder"] == "axes"
+    assert any("as asked" in reason for reason in model.reasons_)
+    assert (model.predict(x) == (np.arange(80) < 40)).mean() > 0.9

@@ -17,14 +17,14 @@ PACKAGE = SRC / "pucl"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Data flows one way: a module may import from its own part and from parts of earlier lines only.
 LAYERS = (
-    ("errors", "files", "ordering"),
+    ("axes", "errors", "files", "ordering"),
     ("registry", "labels"),
     ("data",),
     ("views",),
     ("encoders",),
     ("losses", "risks"),
     ("training",),
-    ("axes", "embeddings", "logistic"),
+    ("embeddings", "logistic"),
     ("priors",),
     ("pseudo_labels",),
     ("heads",),

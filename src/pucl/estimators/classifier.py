@@ -37,7 +37,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None: no
             prior is needed then, and one is estimated.
         objective: a registered loss; ``"auto"`` is puCL without a prior and puNCE with one.
-        encoder: a registered encoder, a network of one's own, ``"raw"`` for the rows as they are, or ``"auto"``.
+        encoder: a registered encoder, a network of one's own, ``"raw"`` for the rows as they are (more than 1,024
+            columns along their principal axes), or ``"auto"``.
         view: a registered view or a function ``(x, generator) → x``; by the data if ``"auto"``.
         labeller: a registered pseudo-labeller, or ``"auto"``.
         head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"`` or ``"auto"``: linear on a trained embedding; on raw rows

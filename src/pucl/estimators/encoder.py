@@ -11,9 +11,9 @@ from torch import nn
 from pucl.data import Kind
 from pucl.embeddings import embed
 from pucl.encoders import embedding_dim
-from pucl.encoders.raw import raw_encoder
+from pucl.encoders.axes import plain_encoder
 from pucl.estimators.observed import as_input, observe, seed_of
-from pucl.fitting.recipe import RAW, Recipe, plan_pretraining
+from pucl.fitting.recipe import AXES, Recipe, plan_pretraining
 from pucl.training.pretraining import pretrain
 from pucl.training.ranks import pick_device
 
@@ -66,14 +66,16 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         place = pick_device(self.device)
         plan = plan_pretraining(recipe, seen.schema, len(seen.rows), int(seen.s.sum()), place)
         if plan is None:
-            self.encoder_, self.history_ = raw_encoder(seen.rows), []
+            name, self.encoder_ = plain_encoder(seen.rows, along=self.encoder == AXES, seed=recipe.seed)
+            self.history_, self.choices_ = [], {"encoder": name}
         else:
             trained = pretrain(
                 seen.rows, seen.s, objective=plan.objective, encoder=plan.encoder, view=plan.view,
                 temperature=self.temperature, prior=self.prior, config=plan.config, device=place,
             )  # fmt: skip
-            self.encoder_, self.history_ = trained.encoder.cpu().eval(), trained.history
-        self.schema_, self.choices_ = seen.schema, {"encoder": RAW} if plan is None else plan.to_dict()
+            self.encoder_ = trained.encoder.cpu().eval()
+            self.history_, self.choices_ = trained.history, plan.to_dict()
+        self.schema_ = seen.schema
         if len(seen.schema.shape) == 1:
             self.n_features_in_ = len(seen.schema.columns) or seen.schema.shape[0]
         return self

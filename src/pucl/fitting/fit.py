@@ -12,11 +12,12 @@ from torch import Tensor
 
 from pucl import __version__
 from pucl.embeddings import embed
+from pucl.encoders.axes import AXES as COUNT
+from pucl.encoders.axes import plain_encoder
 from pucl.encoders.inputs import Encoder
-from pucl.encoders.raw import raw_encoder
 from pucl.errors import Described, bad_argument
 from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, inner, judge
-from pucl.fitting.recipe import AUTO, HELD, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
+from pucl.fitting.recipe import AUTO, AXES, HELD, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
 from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
 from pucl.logistic import stratified_folds
@@ -116,7 +117,8 @@ def fit(
 
     small = schema.kind != "image" or (rows[0].numel() <= WIDE and rows.numel() <= HELD)
     compared = plan is None or (recipe.encoder == AUTO and small)
-    plain = raw(rows) if compared or isinstance(recipe.prior, str) else None
+    known_early = isinstance(recipe.prior, str)
+    plain = raw(rows, along=recipe.encoder == AXES, seed=recipe.seed) if compared or known_early else None
     encoded = {RAW: plain} if compared and plain is not None else {}
     if plan is not None:
         known = prior if plain is None or prior is not None else _named_prior(recipe, plain.z, labelled)
@@ -150,7 +152,7 @@ def fit(
         "rows": {"n": len(rows), "labelled": n_p, "unlabelled": n_u},
         "fingerprint": fingerprint(rows, labelled),
         "choices": _choices(found.candidate, used, plan, way),
-        "reasons": _reasons(plan, recipe, [one.candidate for one in judged], best),
+        "reasons": _reasons(plan, recipe, [one.candidate for one in judged], best, used.name),
         "candidates": [
             {"name": one.candidate.name, "chosen": number == best, **_compared(one, labelled, share)}
             for number, one in enumerate(judged)
@@ -171,10 +173,10 @@ def fit(
     return Fitted(model, z, pseudo, found, used.trained.history if used.trained is not None else [])
 
 
-def raw(rows: Tensor) -> Encoded:
-    """The rows as they are, standardised."""
-    encoder = raw_encoder(rows)
-    return Encoded(RAW, encoder, embed(encoder, rows))
+def raw(rows: Tensor, *, along: bool = False, seed: int = 0) -> Encoded:
+    """The rows as they are, standardised; along their principal axes where asked for or where columns are very many."""
+    name, encoder = plain_encoder(rows, along=along, seed=seed)
+    return Encoded(name, encoder, embed(encoder, rows))
 
 
 def _trained(
@@ -303,18 +305,22 @@ def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: in
 
 
 def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, way: str | None) -> dict[str, Any]:
-    how = plan.to_dict() if plan is not None and used.trained is not None else {"encoder": RAW, "objective": None}
+    how = plan.to_dict() if plan is not None and used.trained is not None else {"encoder": used.name, "objective": None}
     return {**how, "labeller": candidate.labeller, "head": candidate.head, "fine_tuned": way}
 
 
-def _reasons(plan: Pretraining | None, recipe: Recipe, candidates: list[Candidate], best: int) -> list[str]:
+def _reasons(
+    plan: Pretraining | None, recipe: Recipe, candidates: list[Candidate], best: int, encoder: str | None
+) -> list[str]:
     taken, raw_rows = candidates[best], candidates[best].encoder == RAW
     found = list(plan.reasons) if plan is not None and not raw_rows else []
     if plan is None:
-        asked = recipe.encoder == RAW
+        asked = recipe.encoder in (RAW, AXES)
         found.append(f"no pretraining: {'as asked' if asked else 'too few rows or labels for it to pay'}")
     elif raw_rows:
         found.append(f"rows as they are: an encoder ({name_of(plan.encoder)}) was trained and did not rank better")
+    if raw_rows and encoder == AXES != recipe.encoder:
+        found.append(f"rows as they are: seen along the {COUNT} axes of largest variance, there are more columns")
     if recipe.fine_tune and raw_rows:
         found.append("no fine-tuning: the rows are used as they are")
     if len(candidates) > 1:

@@ -14,7 +14,7 @@ from pucl.training.pretraining import default_view
 from pucl.views import View
 
 OWNER = "PUClassifier"
-AUTO, RAW = "auto", "raw"
+AUTO, RAW, AXES = "auto", "raw", "axes"
 HEADS = ("linear", "kernel", "mlp", "knn")  # those that can be stored with a model
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
@@ -96,7 +96,7 @@ def name_of(part: Any) -> str:
 def plan_pretraining(recipe: Recipe, schema: Schema, n: int, n_labelled: int, device: Device) -> Pretraining | None:
     """How to train the encoder, or None where that would not pay: too few rows, or the raw rows were asked for."""
     asked = recipe.encoder != AUTO
-    if recipe.encoder == RAW or (not asked and (n < FEWEST or n_labelled < FEWEST_LABELLED)):
+    if recipe.encoder in (RAW, AXES) or (not asked and (n < FEWEST or n_labelled < FEWEST_LABELLED)):
         return None
     encoder, why = _encoder(recipe, schema, device)
     view = recipe.view if recipe.view != AUTO else _view(schema)
