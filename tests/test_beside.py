@@ -109,14 +109,14 @@ def test_labels_have_the_precision_of_the_first() -> None:
     assert min(right(found, labelled, y) for found in (first, second)) > 0.9
 
 
-@pytest.mark.parametrize("method", ["auto", "stacked", "pupl"])
-def test_nothing_beside_is_as_not_asked(method: str) -> None:
+@pytest.mark.parametrize(("method", "options"), [("auto", {"repeats": 1}), ("stacked", {"repeats": 1}), ("pupl", {})])
+def test_nothing_beside_is_as_not_asked(method: str, options: dict[str, Any]) -> None:
     z, _, labelled, _ = halves(200)
     empty: tuple[Any, ...] = ([], (), None)
     for told in (None, labelled & (torch.arange(200) % 2 == 0)):
-        plain = pseudo_label(z, labelled, method=method, told=told)
+        plain = pseudo_label(z, labelled, method=method, told=told, **options)
         for nothing in empty:
-            found = pseudo_label(z, labelled, method=method, told=told, beside=nothing)
+            found = pseudo_label(z, labelled, method=method, told=told, beside=nothing, **options)
             assert torch.equal(found.probability, plain.probability) and found.prior == plain.prior
             assert torch.equal(found.labels, plain.labels) and torch.equal(found.reliability, plain.reliability)
 

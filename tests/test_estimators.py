@@ -502,10 +502,10 @@ def test_a_baseline_on_images_tables_and_authors_settings() -> None:
 
 def test_very_many_columns_are_seen_along_their_axes(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    group = rng.integers(0, 6, 400)
+    group = rng.integers(0, 6, 200)
     positive = group < 2
-    x = (rng.normal(size=(6, 1300))[group] + rng.normal(size=(400, 1300))).astype(np.float32)
-    s = positive & (rng.random(400) < 0.3)
+    x = (rng.normal(size=(6, 1100))[group] + rng.normal(size=(200, 1100))).astype(np.float32)
+    s = positive & (rng.random(200) < 0.3)
     model = PUClassifier(random_state=0).fit(x, s)
     assert model.choices_["encoder"] == "axes"
     assert any("512 axes of largest variance" in reason for reason in model.reasons_)
@@ -513,7 +513,7 @@ def test_very_many_columns_are_seen_along_their_axes(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = PUClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(again.decision_function(x), model.decision_function(x))
-    assert PUEncoder(encoder="raw").fit(x, s).transform(x).shape == (400, 513)
+    assert PUEncoder(encoder="raw").fit(x, s).transform(x).shape == (200, 513)
 
 
 def test_axes_can_be_asked_for() -> None:

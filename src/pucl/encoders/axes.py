@@ -3,7 +3,7 @@
 import torch
 from torch import Generator, Tensor, nn
 
-from pucl.axes import MOST, principal_axes
+from pucl.axes import HELD, MOST, principal_axes
 from pucl.encoders import Shape, flat_size
 from pucl.encoders.inputs import Encoder, Standardise, to_float
 from pucl.encoders.raw import raw_encoder
@@ -48,7 +48,8 @@ def axes(input_shape: Shape) -> nn.Module:
 def axes_encoder(rows: Tensor, *, seed: int = 0) -> Encoder:
     """The encoder `axes` with scaling and principal axes of these rows, ready to be used; some thousand rows decide."""
     standardise, network = Standardise.of(rows), Axes(flat_size(tuple(rows.shape[1:])))
-    picked = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:MOST]
+    most = max(2, min(MOST, HELD // len(network.directions)))
+    picked = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:most]
     flat = standardise(to_float(rows[picked])).flatten(1)
     found, _ = principal_axes(flat, network.directions.shape[1], seed=seed)
     network.directions.zero_()  # fewer rows than axes leave some out
