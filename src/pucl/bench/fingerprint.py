@@ -11,6 +11,7 @@ import hashlib
 import io
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ class Sources:
         return digest.hexdigest()[:12]
 
 
+@cache
 def bare(source: str) -> str:
     """Source code without comments, docstrings and blank lines, the same under every version of Python."""
     lines = source.splitlines()
