@@ -8,6 +8,11 @@ SPARE = 10  # axes more than are wanted while it runs
 MOST, HELD = 5000, 1 << 27  # rows that axes are found on at most, and numbers of these
 
 
+def enough(columns: int, most: int = MOST) -> int:
+    """How many rows axes are found on: `most`, or fewer where they have very many columns."""
+    return max(2, min(most, HELD // columns))
+
+
 def principal_axes(rows: Tensor, count: int, *, seed: int, most: int = MOST) -> tuple[Tensor, Tensor]:
     """The directions (k, r) of largest variance of centred rows (n, k), and the variances (r,), largest first.
 
@@ -15,7 +20,7 @@ def principal_axes(rows: Tensor, count: int, *, seed: int, most: int = MOST) -> 
     there are (Halko et al. 2011).
     """
     generator = Generator().manual_seed(seed)
-    most = max(2, min(most, HELD // rows.shape[1]))
+    most = enough(rows.shape[1], most)
     if len(rows) > most:
         rows = rows[torch.randperm(len(rows), generator=generator)[:most].to(rows.device)]
     small = min(rows.shape)

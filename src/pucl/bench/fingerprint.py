@@ -37,7 +37,6 @@ class Sources:
         found = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.py")}
         self._texts = {name: text.replace(b"\r\n", b"\n") for name, text in sorted(found.items())}
         self._imports: dict[str, set[str]] = {}
-        self._digests: dict[str, bytes] = {}
 
     def code_of(self, config: Mapping[str, Any]) -> str:
         """The fingerprint of a cell: 12 hexadecimal digits of the SHA-256 of names and contents of its files."""
@@ -96,16 +95,18 @@ class Sources:
     def _hash(self, names: Iterable[str]) -> str:
         digest = hashlib.sha256()
         for name in names:
-            if name not in self._digests:
-                self._digests[name] = hashlib.sha256(bare(self._texts[name].decode()).encode()).digest()
-            digest.update(name.encode() + b"\0" + self._digests[name])
+            digest.update(name.encode() + b"\0" + _digest(self._texts[name]))
         return digest.hexdigest()[:12]
 
 
 @cache
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(bare(text.decode()).encode()).digest()
+
+
 def bare(source: str) -> str:
     """Source code without comments, docstrings and blank lines, the same under every version of Python."""
-    lines = source.splitlines()
+    lines = source.split("\n")  # as tokens and nodes count them
     held: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         row, column = token.start

@@ -3,13 +3,13 @@
 import torch
 from torch import Generator, Tensor, nn
 
-from pucl.axes import HELD, MOST, principal_axes
+from pucl.axes import enough, principal_axes
 from pucl.encoders import Shape, flat_size
 from pucl.encoders.inputs import Encoder, Standardise, to_float
 from pucl.encoders.raw import raw_encoder
 from pucl.registry import register
 
-AXES = 512  # at most
+COUNT = 512  # of axes, at most
 WIDE = 1024  # features beyond which principal axes stand for them
 
 
@@ -21,7 +21,7 @@ class Axes(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        count = min(dim, AXES)
+        count = min(dim, COUNT)
         block = torch.randn(dim, count, generator=Generator().manual_seed(0))
         self.register_buffer("directions", torch.linalg.qr(block).Q)
         self.register_buffer("constant", torch.tensor(count**0.5))
@@ -48,7 +48,7 @@ def axes(input_shape: Shape) -> nn.Module:
 def axes_encoder(rows: Tensor, *, seed: int = 0) -> Encoder:
     """The encoder `axes` with scaling and principal axes of these rows, ready to be used; some thousand rows decide."""
     standardise, network = Standardise.of(rows), Axes(flat_size(tuple(rows.shape[1:])))
-    most = max(2, min(MOST, HELD // len(network.directions)))
+    most = enough(len(network.directions))  # of these alone a float copy is made
     picked = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:most]
     flat = standardise(to_float(rows[picked])).flatten(1)
     found, _ = principal_axes(flat, network.directions.shape[1], seed=seed)

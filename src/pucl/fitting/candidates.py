@@ -139,8 +139,3 @@ def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
         if gain > (SURE if same else QUITE_SURE) * error:
             best = number
     return best
-
-
-def inner(share: float, n: int) -> float:
-    """A share kept inside (0, 1), half a row from either end."""
-    return min(max(share, 0.5 / n), 1 - 0.5 / n)

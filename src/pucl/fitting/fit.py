@@ -12,11 +12,10 @@ from torch import Tensor
 
 from pucl import __version__
 from pucl.embeddings import embed
-from pucl.encoders.axes import AXES as COUNT
-from pucl.encoders.axes import plain_encoder
+from pucl.encoders.axes import COUNT, plain_encoder
 from pucl.encoders.inputs import Encoder
 from pucl.errors import Described, bad_argument
-from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, inner, judge
+from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, judge
 from pucl.fitting.recipe import AUTO, AXES, HELD, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
 from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
@@ -25,6 +24,7 @@ from pucl.models.model import Model
 from pucl.models.schema import Schema
 from pucl.priors import PriorEstimate
 from pucl.priors.estimate import estimate_prior
+from pucl.priors.rounds import inner
 from pucl.pseudo_labels import AUTO as LABELLER
 from pucl.pseudo_labels import PseudoLabels
 from pucl.selection import PUScores, diagnose, pu_scores

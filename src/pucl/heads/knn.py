@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
 from pucl.priors.kernel import Viewpoint, viewpoint
+from pucl.priors.rounds import inner
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
@@ -116,6 +117,5 @@ def knn(
 
 
 def _found(share: float, n: int) -> float:
-    """π̂ kept half a row of n inside (0, 1): labellers may find no positive, or no negative, among them."""
-    half = 0.5 / max(n, 1)
-    return min(max(check_share(OWNER, "prior of the pseudo-labels", share, closed=True), half), 1 - half)
+    """π̂ kept inside (0, 1): labellers may find no positive, or no negative, among n rows."""
+    return inner(check_share(OWNER, "prior of the pseudo-labels", share, closed=True), max(n, 1))

@@ -136,6 +136,11 @@ def share_of(score: Tensor, labelled: Tensor) -> float:
     return bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
 
 
+def inner(share: float, n: int) -> float:
+    """A share of n rows kept inside (0, 1), half a row from either end."""
+    return min(max(share, 0.5 / n), 1 - 0.5 / n)
+
+
 def at_gap(unlabelled: Tensor, positive: Tensor, share: float) -> float:
     """The share moved to a clear gap in the scores of U (n_U,), if there is one near; else as it is.
 

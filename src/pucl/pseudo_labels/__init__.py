@@ -102,14 +102,12 @@ def pseudo_label(
     others = [] if beside is None else _check_beside(beside, rows)
     if others and "beside" not in inspect.signature(function).parameters:
         raise bad_argument(OWNER, "beside", f"given with a method that takes it, such as {AUTO!r}", name)
-    if told is None:
-        more = {"beside": others} if others else {}
-        result: PseudoLabels = function(rows, labelled, prior=prior, seed=seed, **more, **options)
-        return result
-    asked = ~_check_told(told, labelled)
-    more = {"beside": [one[asked] for one in others]} if others else {}
-    of_asked: PseudoLabels = function(rows[asked], labelled[asked], prior=prior, seed=seed, **more, **options)
-    return of_asked.spread(asked)
+    asked = None if told is None else ~_check_told(told, labelled)
+    if asked is not None:
+        rows, labelled, others = rows[asked], labelled[asked], [one[asked] for one in others]
+    more = {"beside": others} if others else {}
+    found: PseudoLabels = function(rows, labelled, prior=prior, seed=seed, **more, **options)
+    return found if asked is None else found.spread(asked)
 
 
 def _check_embedding(argument: str, given: Any) -> Tensor:
