@@ -47,7 +47,7 @@ def package_copy(tmp_path: Path) -> Path:
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """``pucl`` with any words, in this process: it need not load torch again."""
-    from pucl.cli import main
+    from pucl.cli.app import main
 
     monkeypatch.setattr(sys.modules["__main__"], "__package__", "")  # the program is pucl, not a module of pytest's
 
@@ -64,7 +64,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.fixture
 def one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labellers that would average several draws make do with one, for time."""
-    monkeypatch.setattr("pucl.priors.rounds.REPEATS", ())
+    monkeypatch.setattr("pucl.ranking.cvir.REPEATS", ())
 
 
 def environment(pythonpath: Path) -> dict[str, str]:

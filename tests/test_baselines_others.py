@@ -26,7 +26,7 @@ from pucl.baselines.tedn import half_each, ignore_top, proportion
 from pucl.baselines.wconpu import Thresholds, hard_load, share_loss
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
-from pucl.logistic import fit_logistic
+from pucl.numerics.logistic import fit_logistic
 from pucl.registry import entries
 
 NAMES = ["bagging", "elkan_noto", "pico", "rank_pruning", "robust_pu", "tedn", "wconpu"]

@@ -18,31 +18,33 @@ import pytest
 import torch
 from scipy.stats import ttest_rel
 
-from pucl.bench import crew, problem, stages, store, work
-from pucl.bench.baselines_page import baselines_page, read_notes
-from pucl.bench.cells import Config, encoder_of, is_reference, key_of, name_of, units
-from pucl.bench.encoding import Kept
-from pucl.bench.fingerprint import SILENT, Sources, bare
-from pucl.bench.grid import Grid, read_grid
-from pucl.bench.layouts import write
-from pucl.bench.leaderboard import leaderboard
-from pucl.bench.options import resolved
-from pucl.bench.problem import Exam, pose
-from pucl.bench.published import ENCODERS, METHODS, TABLES, published
-from pucl.bench.reach import Goal, read_goals
-from pucl.bench.recipes import train_config
-from pucl.bench.runner import Plan, plan, say_other, select, sweep
-from pucl.bench.stages import Frozen, fit_top
-from pucl.bench.store import merge, newest, read_results, write_results, writing
-from pucl.bench.tables import make_table, paired_p
-from pucl.bench.work import Bench, Outcome
+from pucl.bench.grid.cells import Config, encoder_of, is_reference, key_of, name_of, units
+from pucl.bench.grid.grid import Grid, read_grid
+from pucl.bench.grid.options import resolved
+from pucl.bench.grid.recipes import train_config
+from pucl.bench.pages.baselines_page import baselines_page, read_notes
+from pucl.bench.pages.layouts import write
+from pucl.bench.pages.leaderboard import leaderboard
+from pucl.bench.pages.reach import Goal, read_goals
+from pucl.bench.pages.tables import make_table, paired_p
+from pucl.bench.results import store
+from pucl.bench.results.published import ENCODERS, METHODS, TABLES, published
+from pucl.bench.results.store import merge, newest, read_results, write_results, writing
+from pucl.bench.run import pool as crew
+from pucl.bench.run import problem, stages, work
+from pucl.bench.run.encoding import Kept
+from pucl.bench.run.fingerprint import SILENT, Sources, bare
+from pucl.bench.run.problem import Exam, pose
+from pucl.bench.run.runner import Plan, plan, say_other, select, sweep
+from pucl.bench.run.stages import Frozen, fit_top
+from pucl.bench.run.work import Bench, Outcome
 from pucl.data import Dataset, load
-from pucl.embeddings import embed
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.raw import raw_encoder
 from pucl.errors import InputError, RunError
-from pucl.priors.estimate import estimate_prior
 from pucl.pseudo_labels import pseudo_label
+from pucl.ranking.prior import estimate_prior
 from pucl.registry import entries
 from pucl.training.pretraining import pretrain
 
@@ -360,7 +362,7 @@ def test_an_encoder_is_trained_once_and_checked(
 ) -> None:
     folder, lines = outcomes
     assert len(list(folder.glob("*/encoder.json"))) == 2  # and the one by ssCL that the prior was estimated on
-    from pucl.bench import encoding
+    from pucl.bench.run import encoding
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise RunError("trained again")
@@ -482,7 +484,7 @@ def test_the_fingerprint_covers_what_runs(kind: str, tmp_path: Path) -> None:
     ran = executed(lambda: outcomes.extend(bench.run([cell])))
     assert outcomes[0].line is not None, outcomes[0].failed
     assert ran - set(SILENT) <= set(bench.sources.files_of(cell))
-    assert {"bench/stages.py", "data/digits.py"} <= ran
+    assert {"bench/run/stages.py", "data/digits.py"} <= ran
     if kind == "beside":
         assert {"encoders/raw.py", "pseudo_labels/stacked.py", "priors/stacking.py", "priors/walks.py"} <= ran
     if kind != "baseline":
@@ -557,15 +559,15 @@ def test_what_changes_a_fingerprint(package_copy: Path) -> None:
     before = codes()
     for part, changed in (  # pupl on puCL, puPL on puNCE with BBE, nnPU; the encoders of the two
         ("cli.py", [0, 0, 0, 0, 0]),
-        ("bench/tables.py", [0, 0, 0, 0, 0]),
+        ("bench/pages/tables.py", [0, 0, 0, 0, 0]),
         ("losses/mine.py", [0, 0, 0, 0, 0]),
         ("losses/dcl.py", [0, 0, 0, 0, 0]),
         ("losses/pucl.py", [1, 0, 0, 1, 0]),
         ("losses/partition.py", [1, 1, 1, 1, 1]),
-        ("bench/stages.py", [1, 1, 1, 0, 0]),
-        ("bench/problem.py", [1, 1, 1, 1, 1]),
+        ("bench/run/stages.py", [1, 1, 1, 0, 0]),
+        ("bench/run/problem.py", [1, 1, 1, 1, 1]),
         ("priors/bbe.py", [1, 1, 1, 0, 1]),
-        ("priors/estimate.py", [0, 1, 0, 0, 1]),
+        ("ranking/prior.py", [0, 1, 0, 0, 1]),
         ("heads/finetune.py", [0, 0, 0, 0, 0]),
         ("baselines/nnpu.py", [0, 0, 1, 0, 0]),
         ("baselines/upu.py", [0, 0, 1, 0, 0]),  # which nnPU imports
@@ -1050,7 +1052,7 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path, monkeypatch: pytest.Monkey
             tops.append(cell["top"])
             return fit_top(cell, *given)
 
-        patched.setattr("pucl.bench.work.fit_top", watched)
+        patched.setattr("pucl.bench.run.work.fit_top", watched)
         again = list(Bench(tmp_path, "cpu", "here").run(unit))
     assert all(one.line is not None for one in again) and tops == ["auto", "taught"], "its teacher is there already"
     oracle = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "top": "nnpu"}}
@@ -1069,8 +1071,8 @@ def test_an_encoder_is_not_told_of_withheld_rows(tmp_path: Path, monkeypatch: py
         seen.append(how["told"])
         return pseudo_label(z, s, **how)
 
-    monkeypatch.setattr("pucl.bench.encoding.pretrain", watched)
-    monkeypatch.setattr("pucl.bench.stages.pseudo_label", labelled)
+    monkeypatch.setattr("pucl.bench.run.encoding.pretrain", watched)
+    monkeypatch.setattr("pucl.bench.run.stages.pseudo_label", labelled)
     recipe = {**RECIPE, "withheld": 0.4}
     cells = Grid("small", {**SMALL, "recipe": {"quick": recipe}}).cells()
     (done,) = Bench(tmp_path, "cpu", "here").run(cells)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from pucl.bench.cells import Config
-from pucl.bench.grid import Grid
-from pucl.bench.options import resolved
-from pucl.bench.reach import Goal, read_goals
+from pucl.bench.grid.cells import Config
+from pucl.bench.grid.grid import Grid
+from pucl.bench.grid.options import resolved
+from pucl.bench.pages.reach import Goal, read_goals
+from pucl.device import pick_device
 from pucl.errors import InputError, blamed_on, is_number
 from pucl.registry import entries
 from pucl.training.config import TrainConfig
-from pucl.training.ranks import pick_device
 
 from conftest import ROOT, Command
 

@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 import torch
 
-from pucl.bench import crew, provenance, runner, work
-from pucl.bench.cells import Config, key_of, teacher_of
-from pucl.bench.encoding import Kept
-from pucl.bench.fingerprint import Sources
-from pucl.bench.grid import Grid
-from pucl.bench.problem import pose
-from pucl.bench.runner import plan, sweep
-from pucl.bench.stages import Score, fit_top
-from pucl.bench.store import read_results, write_results
+from pucl.bench.grid.cells import Config, key_of, teacher_of
+from pucl.bench.grid.grid import Grid
+from pucl.bench.results.store import read_results, write_results
+from pucl.bench.run import pool as crew
+from pucl.bench.run import provenance, runner, work
+from pucl.bench.run.encoding import Kept
+from pucl.bench.run.fingerprint import Sources
+from pucl.bench.run.problem import pose
+from pucl.bench.run.runner import plan, sweep
+from pucl.bench.run.stages import Score, fit_top
 from pucl.encoders.inputs import to_float
 
 from conftest import Command
@@ -216,7 +217,7 @@ def test_encoders_of_stale_cells_follow_their_own_fingerprint(tmp_path: Path, mo
     def refuse(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("trained again")
 
-    monkeypatch.setattr("pucl.bench.encoding.pretrain", refuse)
+    monkeypatch.setattr("pucl.bench.run.encoding.pretrain", refuse)
     assert "trained again" in run(force=True).failed[0][1]
     assert run(stale=True).ran == 1 and run(stale=True).there == 1
 
@@ -279,7 +280,7 @@ def test_a_fine_tuned_teacher_is_kept_to_the_bit(tmp_path: Path, monkeypatch: py
     assert kept_there.stored(place.parent, teacher, code) is not None
     assert kept_there.stored(place.parent, {**teacher, "seed": 9}, code) is None
     assert replace(kept_there, anew=True).stored(place.parent, teacher, code) is None
-    assert {"bench/teachers.py", "heads/finetune.py", "pseudo_labels/pupl.py"} <= set(sources.files_of(teacher))
+    assert {"bench/run/teachers.py", "heads/finetune.py", "pseudo_labels/pupl.py"} <= set(sources.files_of(teacher))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import torch
 from torch import Generator, Tensor
 
 from pucl.errors import InputError
-from pucl.priors.stacking import stack
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.ranking.stacking import stack
 from test_walks import right, weights
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from pucl.bench.cells import key_of
-from pucl.bench.fingerprint import Sources
-from pucl.bench.grid import read_grid
-from pucl.bench.store import read_results
+from pucl.bench.grid.cells import key_of
+from pucl.bench.grid.grid import read_grid
+from pucl.bench.results.store import read_results
+from pucl.bench.run.fingerprint import Sources
 
 from conftest import ROOT, Command
 
@@ -140,7 +140,7 @@ def children_of(parent: int) -> list[int]:
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    from pucl.bench.crew import MODULE
+    from pucl.bench.run.pool import MODULE
 
     with subprocess.Popen([sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         assert worker.stdin is not None

@@ -144,7 +144,7 @@ def test_a_file_may_hold_every_option_of_fit(pucl: Command) -> None:
         assert pucl(*words).code == 0
     import typer
 
-    from pucl.cli import app
+    from pucl.cli.app import app
 
     group: Any = typer.main.get_command(app)
     known = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pucl.bench.demo import Demo, run_demo
-from pucl.console import images_as_text, scores_table
+from pucl.cli.console import images_as_text, scores_table
 from pucl.metrics import Scores
 
 

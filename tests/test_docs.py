@@ -117,7 +117,7 @@ def run(block: Block, page: Path, names: dict[str, Any]) -> None:
     if block.language == "python":
         exec(compile("\n" * block.line + block.text, str(page), "exec"), names)  # noqa: S102
         return
-    from pucl.cli import app
+    from pucl.cli.app import app
 
     for line in commands(block.text):
         app(line, standalone_mode=False)

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Generator, Tensor, nn
 
-from pucl.bench import probes
-from pucl.bench.probes import knn_accuracy, linear_probe_accuracy
+from pucl.bench.run import probes
+from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
 from pucl.encoders import embedding_dim, inputs, make_encoder
 from pucl.encoders.axes import Axes, axes_encoder, plain_encoder
 from pucl.encoders.inputs import Encoder, Standardise, as_rows, check_finite, to_float

@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from pucl.data import load
 from pucl.data.pu_split import make_pu
-from pucl.embeddings import embed
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.errors import InputError
 from pucl.fitting.candidates import Candidate, head_of

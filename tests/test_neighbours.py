@@ -12,8 +12,8 @@ from pucl.baselines.neighbours import DEFAULT, NeighbourSettings, _axes
 from pucl.baselines.shared.problem import Problem
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
-from pucl.priors.kernel import WIDE, directions, viewpoint
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.kernel import WIDE, directions, viewpoint
 
 Floats = NDArray[np.float32]
 

@@ -12,13 +12,13 @@ from pucl.priors import PriorEstimate
 from pucl.priors.bbe import bbe
 from pucl.priors.dedpul import dedpul, running_median
 from pucl.priors.elkan_noto import elkan_noto
-from pucl.priors.estimate import AUTO, estimate_prior
 from pucl.priors.hull import KernelHull
 from pucl.priors.km import _Curve, km1, km2
 from pucl.priors.scott import scott
 from pucl.priors.settings import from_single_set, to_single_set
 from pucl.priors.tice import tice
 from pucl.pseudo_labels import pseudo_label
+from pucl.ranking.prior import AUTO, estimate_prior
 from pucl.registry import entries
 
 Array = NDArray[np.float64]

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.errors import InputError
-from pucl.logistic import balanced_weights, fit_logistic, stratified_folds
+from pucl.numerics.logistic import balanced_weights, fit_logistic, stratified_folds
 from pucl.priors.bbe import bbe
-from pucl.priors.kernel import FLAT, directions, nystroem
-from pucl.priors.rounds import at_gap, play
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.pseudo_labels.prototypes import log_ratio
 from pucl.pseudo_labels.pupl import orientation_guard, seed_centres
+from pucl.ranking.cvir import at_gap, play
+from pucl.ranking.kernel import FLAT, directions, nystroem
 
 
 def modes(n: int = 1500, *, k: int = 6, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

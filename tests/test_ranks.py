@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import nn
 
+from pucl.distributed import averaging, own_part
 from pucl.errors import InputError, RunError
-from pucl.training.ranks import averaging, own_part
 
 from conftest import SRC, environment
 
@@ -27,9 +27,9 @@ from pathlib import Path
 import torch
 from pucl.data import load
 from pucl.data.pu_split import make_pu
-from pucl.losses.ranks import rank_and_world
+from pucl.distributed import rank_and_world
 from pucl.training import Checkpoints, TrainConfig, pretrain
-from pucl.training.ranks import joined
+from pucl.distributed import joined
 
 torch.set_num_threads(1)
 kind, out, epochs, resume = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "resume"
@@ -130,8 +130,8 @@ class Wrapper(nn.Module):
 
 
 def test_after_an_error_nothing_holds_the_group_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pucl.training.ranks.rank_and_world", lambda: (0, 2))
-    monkeypatch.setattr("pucl.training.ranks.DistributedDataParallel", Wrapper)
+    monkeypatch.setattr("pucl.distributed.rank_and_world", lambda: (0, 2))
+    monkeypatch.setattr("pucl.distributed.DistributedDataParallel", Wrapper)
     held: list[Any] = []
 
     def fail() -> None:
@@ -146,7 +146,7 @@ def test_after_an_error_nothing_holds_the_group_of_processes(monkeypatch: pytest
 
 
 def test_batch_is_shared_out_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pucl.training.ranks.rank_and_world", lambda: (1, 3))
+    monkeypatch.setattr("pucl.distributed.rank_and_world", lambda: (1, 3))
     assert own_part(12) == slice(4, 8)
     with pytest.raises(InputError, match=r"batch_size must be a multiple of the number of processes \(3\); got 16"):
         own_part(16)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pucl.errors import InputError
 from pucl.metrics import evaluate
-from pucl.ordering import auc, null_error, spearman, weighted_auc
+from pucl.numerics.auc import auc, null_error, spearman, weighted_auc
 from pucl.selection import CRITERIA, PUScores, hold_out, pu_scores, select, threshold_curve
 
 Floats = NDArray[np.float64]

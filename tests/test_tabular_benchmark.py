@@ -1,4 +1,4 @@
-"""benchmarks/tabular.py: the splits, resuming, and the line of a missing peer."""
+"""studies/tabular.py: the splits, resuming, and the line of a missing peer."""
 
 import importlib.util
 import json
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "tabular.py"
+SCRIPT = Path(__file__).parents[1] / "studies" / "tabular.py"
 
 
 @pytest.fixture(scope="module")

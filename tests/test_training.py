@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 
 from pucl.data import load
 from pucl.data.pu_split import make_pu
-from pucl.embeddings import embed
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise, to_float
 from pucl.errors import InputError, RunError
 from pucl.training import TrainConfig, pretrain

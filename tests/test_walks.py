@@ -14,11 +14,11 @@ from torch.utils._pytree import tree_leaves
 from pucl.errors import InputError
 from pucl.heads import fit_head
 from pucl.heads.knn import NearestNeighbours
-from pucl.priors.kernel import directions
-from pucl.priors.rounds import play
-from pucl.priors.stacking import RIDGE, stack
-from pucl.priors.walks import FLOOR, wander
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.ranking.cvir import play
+from pucl.ranking.kernel import directions
+from pucl.ranking.label_spreading import FLOOR, wander
+from pucl.ranking.stacking import RIDGE, stack
 
 METHODS = ("walks", "stacked")
 
@@ -92,7 +92,7 @@ def by_hand(
 def dealt(monkeypatch: pytest.MonkeyPatch) -> Tensor:
     """Rows of `cloud` dealt to four folds in turn, whatever their labels."""
     fold = torch.arange(120) % 4
-    monkeypatch.setattr("pucl.priors.walks.folds_of", lambda *_: fold)
+    monkeypatch.setattr("pucl.ranking.label_spreading.folds_of", lambda *_: fold)
     return fold
 
 
@@ -140,7 +140,7 @@ class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def test_no_more_similarities_are_held_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, labelled = cloud(700, 8, n_p=100)
     whole = wander("test", rows, labelled, prior=0.3, seed=0, most=400)
-    monkeypatch.setattr("pucl.priors.walks.PIECE", 4000)
+    monkeypatch.setattr("pucl.ranking.label_spreading.PIECE", 4000)
     with Largest() as largest:  # type: ignore[no-untyped-call]
         pieces = wander("test", rows, labelled, prior=0.3, seed=0, most=400)
     assert torch.allclose(pieces.score, whole.score, atol=1e-5)

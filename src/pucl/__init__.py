@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pucl.data.observe import PUData, observe
     from pucl.data.own import OwnData, TableTransform, read
     from pucl.data.pu_split import PUSample, make_pu
-    from pucl.embeddings import embed
+    from pucl.encoders.embedding import embed
     from pucl.encoders.saved import load_encoder, save_encoder
     from pucl.errors import InputError
     from pucl.estimators import PriorEstimator, PseudoLabeler, PUBaseline, PUClassifier, PUEncoder, pu_scorer
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pucl.models.folder import load_model, save_model
     from pucl.models.model import Model
     from pucl.priors import PriorEstimate
-    from pucl.priors.estimate import estimate_prior
     from pucl.pseudo_labels import PseudoLabels, pseudo_label
+    from pucl.ranking.prior import estimate_prior
     from pucl.selection import PUScores, Selection, diagnose, hold_out, pu_scores, select, threshold_curve
     from pucl.training import Checkpoints, Pretrained, TrainConfig, pretrain
 
@@ -54,8 +54,8 @@ _HOME = (
     ("check_labels", "pucl.labels"),
     ("contrastive_loss", "pucl.losses"),
     ("diagnose", "pucl.selection"),
-    ("embed", "pucl.embeddings"),
-    ("estimate_prior", "pucl.priors.estimate"),
+    ("embed", "pucl.encoders.embedding"),
+    ("estimate_prior", "pucl.ranking.prior"),
     ("evaluate", "pucl.metrics"),
     ("fine_tune", "pucl.heads.finetune"),
     ("fit_baseline", "pucl.baselines"),

@@ -1,5 +1,5 @@
 """``python -m pucl`` is the ``pucl`` command."""
 
-from pucl.cli import main
+from pucl.cli.app import main
 
 main()

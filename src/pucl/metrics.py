@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pucl.errors import Described, bad_argument
-from pucl.ordering import auc
+from pucl.numerics.auc import auc
 
 OWNER = "pucl.evaluate"
 

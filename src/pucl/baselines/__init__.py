@@ -25,13 +25,13 @@ from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Settings, preset_of
 from pucl.data import Kind
+from pucl.device import pick_device
 from pucl.encoders.inputs import Standardise, as_rows
 from pucl.errors import Described, InputError, RunError, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.registry import get
 from pucl.training.batches import fits
 from pucl.training.pretraining import default_encoder
-from pucl.training.ranks import pick_device
 
 __all__ = ["Settings", "fit_baseline", "settings_of", "why_not"]
 

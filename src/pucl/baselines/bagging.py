@@ -12,7 +12,7 @@ from pucl.baselines.shared.problem import PIECE, Problem
 from pucl.baselines.shared.settings import Presets, Settings
 from pucl.encoders.inputs import Standardise, to_float
 from pucl.errors import check_count, check_positive
-from pucl.priors.rounds import cut
+from pucl.ranking.cvir import cut
 from pucl.registry import register
 
 TOGETHER = 1 << 24  # numbers held for the bags that are fitted at once

@@ -6,14 +6,14 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from pucl.axes import principal_axes
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import Presets, Settings
 from pucl.encoders.inputs import Standardise, to_float
 from pucl.errors import check_count, check_positive
 from pucl.heads import fit_head
-from pucl.priors.kernel import evenness
+from pucl.numerics.pca import principal_axes
 from pucl.pseudo_labels import pseudo_label
+from pucl.ranking.kernel import evenness
 from pucl.registry import register
 
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 import pucl
 from pucl.baselines import fit_baseline
-from pucl.bench.figures import embedding_picture
-from pucl.bench.supervised import fit_supervised
+from pucl.bench.pages.figures import embedding_picture
+from pucl.bench.run.supervised import fit_supervised
 from pucl.data import Dataset, load
 from pucl.data.pu_split import PUSample, make_pu
-from pucl.embeddings import embed
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import InputError
 from pucl.heads import fit_head

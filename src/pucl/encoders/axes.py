@@ -3,10 +3,10 @@
 import torch
 from torch import Generator, Tensor, nn
 
-from pucl.axes import enough, principal_axes
 from pucl.encoders import Shape, flat_size
 from pucl.encoders.inputs import Encoder, Standardise, to_float
 from pucl.encoders.raw import raw_encoder
+from pucl.numerics.pca import enough, principal_axes
 from pucl.registry import register
 
 COUNT = 512  # of axes, at most

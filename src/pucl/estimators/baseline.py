@@ -13,14 +13,14 @@ from torch import nn
 
 from pucl.baselines import Settings, fit_baseline, settings_of
 from pucl.data import Kind
-from pucl.embeddings import embed
+from pucl.encoders.embedding import embed
 from pucl.encoders.raw import raw_encoder
 from pucl.errors import bad_argument
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.labels import check_labels
-from pucl.ordering import auc
-from pucl.priors.estimate import estimate_prior
+from pucl.numerics.auc import auc
+from pucl.ranking.prior import estimate_prior
 from pucl.selection import PUScores, pu_scores
 
 OWNER = "PUBaseline"

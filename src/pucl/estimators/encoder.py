@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from pucl.data import Kind
-from pucl.embeddings import embed
+from pucl.device import pick_device
 from pucl.encoders import embedding_dim
 from pucl.encoders.axes import plain_encoder
+from pucl.encoders.embedding import embed
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.recipe import AXES, Recipe, plan_pretraining
 from pucl.training.pretraining import pretrain
-from pucl.training.ranks import pick_device
 
 OWNER = "PUEncoder"
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pucl.estimators.observed import aligned, seed_of
-from pucl.priors.estimate import estimate_prior
+from pucl.ranking.prior import estimate_prior
 
 OWNER = "PriorEstimator"
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from pucl.heads import fit_head
 from pucl.heads.calibration import Calibrated, fit_temperature
-from pucl.ordering import auc_difference
-from pucl.priors.rounds import cut
+from pucl.numerics.auc import auc_difference
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.ranking.cvir import cut
 from pucl.registry import get
 
 FOLDS = 5

@@ -11,28 +11,28 @@ import torch
 from torch import Tensor
 
 from pucl import __version__
-from pucl.embeddings import embed
+from pucl.device import pick_device
 from pucl.encoders.axes import COUNT, plain_encoder
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.errors import Described, bad_argument
 from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, judge
 from pucl.fitting.recipe import AUTO, AXES, HELD, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
 from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
-from pucl.logistic import stratified_folds
 from pucl.models.model import Model
 from pucl.models.schema import Schema
+from pucl.numerics.logistic import stratified_folds
 from pucl.priors import PriorEstimate
-from pucl.priors.estimate import estimate_prior
-from pucl.priors.rounds import inner
 from pucl.pseudo_labels import AUTO as LABELLER
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import inner
+from pucl.ranking.prior import estimate_prior
 from pucl.selection import PUScores, diagnose, pu_scores
 from pucl.selection.diagnostics import learnt_by_heart
 from pucl.selection.scores import Estimate
 from pucl.training.checkpoints import fingerprint
 from pucl.training.pretraining import Pretrained, pretrain
-from pucl.training.ranks import pick_device
 from pucl.training.reporting import Epoch
 
 Tell = Callable[[str, float], None]

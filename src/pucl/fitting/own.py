@@ -10,7 +10,8 @@ from typing import Any
 
 from pucl.data.own import OwnData, read, sample
 from pucl.data.own.batch import load
-from pucl.embeddings import embed
+from pucl.device import pick_device
+from pucl.encoders.embedding import embed
 from pucl.errors import check_count
 from pucl.fitting.evidence import gather
 from pucl.fitting.fit import Tell, fit, raw
@@ -19,9 +20,8 @@ from pucl.models.folder import load_model
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
 from pucl.priors import PriorEstimate
-from pucl.priors.estimate import estimate_prior
+from pucl.ranking.prior import estimate_prior
 from pucl.registry import get
-from pucl.training.ranks import pick_device
 
 
 def fit_own(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pucl.embeddings import embed
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.fitting.candidates import Candidate, Judged, choose
 from pucl.heads import LinearHead

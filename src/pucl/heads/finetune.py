@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from pucl.embeddings import embed
+from pucl.device import pick_device
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
 from pucl.heads import LinearHead
@@ -18,13 +19,12 @@ from pucl.heads.linear import linear
 from pucl.heads.targets import confident_rows, given, renewed
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
+from pucl.seeds import seed_of
 from pucl.training.batches import epoch_order, steps_per_epoch
 from pucl.training.capture import Captured, is_recordable, own_stream
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
-from pucl.training.ranks import pick_device
 from pucl.training.schedule import learning_rate as scheduled
-from pucl.training.seeds import seed_of
 from pucl.views import View, known_as, make_view
 
 OWNER = "pucl.heads.fine_tune"

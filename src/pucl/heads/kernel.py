@@ -5,9 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.errors import check_count, check_positive
-from pucl.logistic import fit_logistic
-from pucl.priors.kernel import LANDMARKS, landmarks_of, root_of
+from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.kernel import LANDMARKS, landmarks_of, root_of
 from pucl.registry import register
 
 OWNER = "head 'kernel'"

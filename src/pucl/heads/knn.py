@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
-from pucl.priors.kernel import Viewpoint, viewpoint
-from pucl.priors.rounds import inner
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import inner
+from pucl.ranking.kernel import Viewpoint, viewpoint
 from pucl.registry import register
 
 OWNER = "head 'knn'"

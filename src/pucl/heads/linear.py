@@ -6,9 +6,9 @@ from torch import Tensor
 from pucl.errors import check_positive
 from pucl.heads import LinearHead
 from pucl.heads.scaling import Scaling
-from pucl.logistic import fit_logistic
-from pucl.priors.rounds import cut
+from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import cut
 from pucl.registry import register
 
 ASTRAY = 0.1  # by how much the share of U above the border may differ from π

@@ -7,10 +7,10 @@ from torch import Generator, Tensor, nn
 from pucl.errors import bad_argument, check_count, check_positive
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
+from pucl.seeds import seed_of
 from pucl.training.batches import epoch_order, steps_per_epoch
 from pucl.training.config import TrainConfig
 from pucl.training.schedule import learning_rate as scheduled
-from pucl.training.seeds import seed_of
 
 OWNER = "head 'mlp'"
 

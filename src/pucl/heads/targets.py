@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from pucl.priors.rounds import cut
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import cut
 
 
 def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:

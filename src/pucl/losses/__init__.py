@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pucl.distributed import gather, mean_over_ranks
 from pucl.errors import Described, bad_argument, check_positive, check_share, unknown_name
 from pucl.labels import as_labels
 from pucl.losses.pairs import Pairs
 from pucl.losses.partition import Implementation
-from pucl.losses.ranks import gather, mean_over_ranks
 from pucl.registry import get
 
 OWNER = "pucl.contrastive_loss"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pucl.distributed import rank_and_world, total
 from pucl.losses.partition import Implementation, log_partition
-from pucl.losses.ranks import rank_and_world, total
 
 
 @dataclass(frozen=True)

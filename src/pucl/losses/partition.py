@@ -7,8 +7,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from pucl.distributed import gather, rank_and_world
 from pucl.errors import Described, bad_argument, unknown_name
-from pucl.losses.ranks import gather, rank_and_world
 
 Implementation = Literal["auto", "plain", "tiled", "fused"]
 IMPLEMENTATIONS = ("auto", "plain", "tiled", "fused")

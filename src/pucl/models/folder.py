@@ -30,7 +30,7 @@ from pucl.models.evidence import Evidence, Shown
 from pucl.models.model import Model
 from pucl.models.places import check_folder
 from pucl.models.schema import Schema
-from pucl.priors.kernel import Viewpoint
+from pucl.ranking.kernel import Viewpoint
 
 FORMAT, OLDEST = 1, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"

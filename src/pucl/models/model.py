@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.embeddings import embed
+from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.heads.calibration import Calibrated
 from pucl.models.evidence import Evidence

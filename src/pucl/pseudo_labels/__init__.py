@@ -11,7 +11,7 @@ from torch import Tensor
 from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share
 from pucl.labels import check_labels
-from pucl.priors.rounds import cut
+from pucl.ranking.cvir import cut
 from pucl.registry import get
 
 OWNER = "pucl.pseudo_label"

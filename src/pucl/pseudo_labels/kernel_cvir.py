@@ -3,9 +3,9 @@
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
-from pucl.priors.kernel import LANDMARKS, SPREAD, WIDTH, nystroem, viewed
-from pucl.priors.rounds import MOST, ROUNDS, Found, averaged, play
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import MOST, ROUNDS, Found, averaged, play
+from pucl.ranking.kernel import LANDMARKS, SPREAD, WIDTH, nystroem, viewed
 from pucl.registry import register
 
 OWNER = "kernel_cvir"

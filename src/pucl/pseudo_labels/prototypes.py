@@ -8,9 +8,9 @@ from torch import Generator, Tensor
 
 from pucl.errors import Described, bad_argument, check_count
 from pucl.priors.bbe import bbe
-from pucl.priors.rounds import at_gap
 from pucl.pseudo_labels import PseudoLabels
 from pucl.pseudo_labels.kmeans import kmeans
+from pucl.ranking.cvir import at_gap
 from pucl.registry import register
 
 OWNER = "prototypes"

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from pucl.distributed import gather, rank_and_world, total
 from pucl.errors import check_count, unknown_name
-from pucl.losses.ranks import gather, rank_and_world, total
 from pucl.pseudo_labels import PseudoLabels
 from pucl.pseudo_labels.assign import BACKENDS, Sides, margin
 from pucl.registry import register

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from pucl.priors.kernel import viewed
-from pucl.priors.rounds import MOST, Found, averaged
-from pucl.priors.stacking import kernel_and_walks
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import MOST, Found, averaged
+from pucl.ranking.kernel import viewed
+from pucl.ranking.stacking import kernel_and_walks
 from pucl.registry import register
 
 OWNER = "stacked"

@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from pucl.priors.kernel import viewed
-from pucl.priors.rounds import MOST, Found, averaged
-from pucl.priors.walks import NEIGHBOURS, ON, TEMPERATURE, TURNS, wander
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import MOST, Found, averaged
+from pucl.ranking.kernel import viewed
+from pucl.ranking.label_spreading import NEIGHBOURS, ON, TEMPERATURE, TURNS, wander
 from pucl.registry import register
 
 OWNER = "walks"

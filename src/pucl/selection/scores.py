@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument, check_share, is_number
 from pucl.labels import check_labels
-from pucl.ordering import Floats, auc
+from pucl.numerics.auc import Floats, auc
 
 
 @dataclass(frozen=True)

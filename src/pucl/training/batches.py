@@ -8,8 +8,8 @@ import torch
 from torch import Generator, Tensor
 
 from pucl.errors import Described, bad_argument
+from pucl.seeds import seed_of
 from pucl.training.config import TrainConfig
-from pucl.training.seeds import seed_of
 
 AHEAD = 3  # batches a streamed run reads in advance
 FILL = 0.5  # the largest share of the free memory of a GPU that rows may take

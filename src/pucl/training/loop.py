@@ -6,18 +6,17 @@ from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 import torch
 from torch import Tensor, nn
 
+from pucl.distributed import averaging, own_part, rank_and_world, shared_batch_norm
 from pucl.errors import Described, bad_argument
 from pucl.losses import Objective
-from pucl.losses.ranks import rank_and_world
+from pucl.seeds import seed_of
 from pucl.training.batches import epoch_order, fits, resident_batches, steps_per_epoch, streamed_batches
 from pucl.training.capture import Captured
 from pucl.training.config import TrainConfig
 from pucl.training.memory import advice, fitting_batch, is_out_of_memory
 from pucl.training.optimisers import make_optimiser
-from pucl.training.ranks import averaging, own_part, shared_batch_norm
 from pucl.training.reporting import Epoch, Reporter, Watch
 from pucl.training.schedule import learning_rate
-from pucl.training.seeds import seed_of
 from pucl.training.signals import Stop
 from pucl.training.state import restore, save
 from pucl.training.update import Result, Update

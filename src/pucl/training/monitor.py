@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pucl.ordering import null_error
+from pucl.numerics.auc import null_error
 
 ROWS = 1024  # rows looked at, so that the cost does not grow with the batch
 SAME = 100  # units in the last place; closer scores are equal, since rows that coincide must tie whatever the rounding

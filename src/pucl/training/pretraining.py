@@ -8,18 +8,18 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from pucl.device import pick_device
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.projection import projection_head
 from pucl.errors import Described, bad_argument
 from pucl.labels import check_labels
 from pucl.losses import make_objective
+from pucl.seeds import seed_of
 from pucl.training.checkpoints import Checkpoints, fingerprint
 from pucl.training.config import FREE, TrainConfig
 from pucl.training.loop import Run, side_by_side
-from pucl.training.ranks import pick_device
 from pucl.training.reporting import Epoch, Watch
-from pucl.training.seeds import seed_of
 from pucl.views import View, known_as, make_view
 
 OWNER = "pucl.pretrain"

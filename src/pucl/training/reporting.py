@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
+from pucl.distributed import rank_and_world
 from pucl.errors import RunError, RunWarning
-from pucl.losses.ranks import rank_and_world
 from pucl.training.checkpoints import Checkpoints
 from pucl.training.log import RunLog
 from pucl.training.monitor import Health, complaints, measure, separation

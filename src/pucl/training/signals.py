@@ -6,7 +6,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from pucl.losses.ranks import rank_and_world
+from pucl.distributed import rank_and_world
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from pucl.distributed import gather, rank_and_world
 from pucl.errors import Described, bad_argument
-from pucl.losses.ranks import gather, rank_and_world
 from pucl.training import checkpoints
 from pucl.training.optimisers import restore_state, state_tensors
 from pucl.training.reporting import Epoch

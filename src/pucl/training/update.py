@@ -7,9 +7,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 
+from pucl.distributed import rank_and_world
 from pucl.encoders.inputs import to_float
 from pucl.losses import Objective
-from pucl.losses.ranks import rank_and_world
 from pucl.views import View
 
 

@@ -10,9 +10,9 @@ from torch.optim import SGD, Adam, Optimizer
 from pucl.baselines.shared.problem import Problem
 from pucl.baselines.shared.settings import LEAST_STEPS, Settings
 from pucl.errors import RunError
+from pucl.seeds import seed_of
 from pucl.training.batches import passes
 from pucl.training.capture import Captured, own_stream
-from pucl.training.seeds import seed_of
 
 Draws = Callable[[Generator, int], Sequence[Tensor]]
 

@@ -13,8 +13,8 @@ from pucl.baselines.shared.settings import Settings
 from pucl.encoders.inputs import Encoder
 from pucl.errors import Described, bad_argument, check_count, check_share
 from pucl.heads import LinearHead
-from pucl.logistic import fit_logistic, stratified_folds
-from pucl.training.seeds import seed_of
+from pucl.numerics.logistic import fit_logistic, stratified_folds
+from pucl.seeds import seed_of
 
 L2 = 1e-2  # of the logistic regression on raw rows
 

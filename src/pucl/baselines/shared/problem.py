@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 from pucl.baselines.shared.network import Network, make_network
 from pucl.encoders.inputs import Standardise
 from pucl.errors import bad_argument
-from pucl.training.seeds import seed_of
+from pucl.seeds import seed_of
 
 PIECE = 4096  # rows scored together
 

@@ -1,0 +1,1 @@
+"""Grids of experiments: TOML files to typed cells."""

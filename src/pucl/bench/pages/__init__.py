@@ -1,0 +1,1 @@
+"""Pages: tables, leaderboard and figures made of stored results."""

@@ -1,0 +1,205 @@
+"""The page of the baselines: what each is, how faithful, what it costs, and our numbers beside the published ones."""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pucl.bench.grid.cells import ORACLE, Config, is_baseline
+from pucl.bench.grid.toml import as_table, read_toml
+from pucl.bench.pages.layouts import ours
+from pucl.bench.pages.tables import Entry as Cell
+from pucl.bench.pages.tables import by_seed, label_of, latest_variant, preset_of
+from pucl.bench.results.published import METHODS, TABLES, Published, published
+from pucl.bench.results.store import newest
+from pucl.errors import bad_argument, check_known
+from pucl.files import replace_file
+from pucl.registry import Entry, entries
+
+OWNER = "pucl bench baselines"
+TASKS: Mapping[str, str] = MappingProxyType({"fmnist1": "F-MNIST-I", "cifar1": "CIFAR-I", "cifar3": "CIFAR-III"})
+NEAR = 2.0  # points from the published number that need no explanation
+NOTHING = "–"
+HEAD = """# Baselines
+
+<!-- Written by 'pucl bench baselines' from the registry and results/benchmark.jsonl; do not edit. -->
+
+Every method takes rows and PU labels and returns a scorer, through one function or one estimator:
+
+```python
+pucl.PUBaseline("nnpu", prior=0.4).fit(X, s).predict(X)
+pucl.fit_baseline("vpu", x, s, settings=pucl.settings_of("vpu", "cifar1"))
+```
+
+`pucl bench run paper/baselines1.toml` runs them with their authors' settings.
+"""
+
+
+@dataclass(frozen=True)
+class About:
+    """What the docstring of a method says.
+
+    Attributes:
+        fidelity: where our version comes from.
+        differs: every place where it differs from the author's code.
+        presets: the author's settings.
+    """
+
+    fidelity: str
+    differs: tuple[str, ...]
+    presets: str
+
+    @classmethod
+    def of(cls, entry: Entry) -> "About":
+        """Read from the docstring; what is not there is empty."""
+        text = inspect.getdoc(entry.function) or ""
+        found = re.search(r"^Differs:\n((?:[ \t]+.*\n?|\n(?=[ \t]))*)", text, re.MULTILINE)
+        points = re.split(r"^\s*- ", found[1], flags=re.MULTILINE)[1:] if found else []
+        return cls(_paragraph(text, "Fidelity"), tuple(_line(point) for point in points), _paragraph(text, "Presets"))
+
+
+def baselines_page(lines: Iterable[Config], notes: Mapping[str, Mapping[str, str]]) -> str:
+    """The page, from results and from notes by task and method on numbers that are not near the published ones."""
+    stored = [line for line in newest(lines).values() if is_baseline(line["config"])]
+    known = entries("baselines")
+    told = {name: About.of(entry) for name, entry in known.items()}
+    return "\n".join(
+        [
+            HEAD,
+            "## What they are\n",
+            _overview(known, told),
+            "## Numbers\n",
+            _numbers(known, stored, notes),
+            "## Where they differ from their authors' code\n",
+            _common(),
+            *(_section(known[name], about) for name, about in told.items()),
+        ]
+    )
+
+
+def write_page(out: Path, lines: Iterable[Config], notes: Path) -> None:
+    """Write the page, whole or not at all."""
+    page = baselines_page(lines, read_notes(notes))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(out, page.encode())
+
+
+def read_notes(path: Path) -> dict[str, dict[str, str]]:
+    """Explanations by task and method from a TOML file; unknown names are errors."""
+    owner, found = f"{OWNER}: --notes {path}", read_toml(OWNER, "--notes", path)
+    check_known(owner, "task", found, TASKS)
+    for task, texts in found.items():
+        check_known(f"{owner}: {task}", "baselines", as_table(owner, task, texts), entries("baselines"))
+        for method, text in texts.items():
+            if not isinstance(text, str):
+                raise bad_argument(owner, f"{task}.{method}", "a text", text)
+    return found
+
+
+def _overview(known: Mapping[str, Entry], told: Mapping[str, About]) -> str:
+    rows = ["| name | what it does | needs π | fidelity | from |", "|---|---|:-:|---|---|"]
+    for name, entry in known.items():
+        prior = "yes" if entry.needs_prior else "no"
+        kind = told[name].fidelity.split("(")[0].split(",")[0].split(";")[0].split(":")[0].strip(" .")
+        rows.append(f"| `{name}` | {entry.summary} | {prior} | {kind} | {entry.reference} |")
+    return "\n".join([*rows, ""])
+
+
+def _numbers(known: Mapping[str, Entry], stored: list[Config], notes: Mapping[str, Mapping[str, str]]) -> str:
+    """A row for every method of the paper's tables, a footnote for every number that is not near the published one."""
+    texts: list[str] = []
+    rows = [
+        "| method | " + " | ".join(f"{title}: paper | ours | s" for title in TASKS.values()) + " |",
+        "|---|" + "---:|---:|---:|" * len(TASKS),
+    ]
+    for name, title in METHODS.items():
+        if name not in known:
+            continue
+        parts = []
+        for task in TASKS:
+            paper, n = _published(title, task)
+            cell, seconds, changed = _ours(stored, name, task, n)
+            cell.published = paper
+            far = cell.difference is not None and abs(cell.difference) > NEAR
+            said = [changed, notes.get(task, {}).get(name, "not explained yet") if far else ""]
+            mark = ""
+            if any(said):
+                texts.append(f"**{title}, {TASKS[task]}**: {' '.join(filter(None, said))}")
+                mark = f" [{len(texts)}]"
+            parts.append(f"{_theirs(paper, n)} | {ours(cell) if cell.values else NOTHING}{mark} | {seconds}")
+        rows.append(f"| {title} | " + " | ".join(parts) + " |")
+    legend = (
+        "Test accuracy in %, 1,000 labelled positives unless said otherwise; ours mean ± standard deviation (seeds), "
+        "with the true prior where one is needed, last epoch or the best by PU validation. s: seconds of one run on "
+        "the card it was run on, several at a time. A number in brackets leads to a note where ours is more than 2 "
+        "points away or was not run with the settings of the package."
+    )
+    return "\n".join([*rows, "", legend, "", *(f"{at}. {text}" for at, text in enumerate(texts, start=1)), ""])
+
+
+def _published(title: str, task: str) -> tuple[Published | None, int]:
+    """The paper's number and its number of labelled rows: 1,000 if there is such a one."""
+    for n in (1000, 3000):
+        for table in TABLES:
+            if (title, (task, n)) in published(table):
+                return published(table)[title, (task, n)], n
+    return None, 1000
+
+
+def _theirs(paper: Published | None, n: int) -> str:
+    if paper is None:
+        return NOTHING
+    return f"{paper.accuracy} ± {paper.std}" + ("" if n == 1000 else f" ({n:,} labelled)")
+
+
+def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str, str]:
+    """Our numbers, the seconds of a run, and in which settings it was not the preset; runs with the preset go first."""
+    wanted = {"method": name, "task": task, "n_labelled": n}
+    lines = [line for line in stored if wanted.items() <= line["config"].items() and _as_published(line["config"])]
+    if not lines:
+        return Cell(), NOTHING, ""
+    chosen = latest_variant(lines)
+    preset = preset_of(chosen[0]["config"])
+    mean = sum(line["seconds"] for line in chosen) / len(chosen)
+    values = by_seed(chosen)
+    return Cell(values), f"{mean:.0f}", _changed(chosen[0]["config"]["settings"], preset)
+
+
+def _as_published(config: Config) -> bool:
+    """Whether a run has the encoder and the setting of a table of the paper and no estimated prior."""
+    labels = [label_of(table, config) for table in TABLES]
+    return config["prior"] in (None, ORACLE) and any(label.recipe == NOTHING for label in labels)
+
+
+def _changed(used: Mapping[str, Any], preset: Mapping[str, Any]) -> str:
+    """In which settings a run differs from the preset; options that are off are in neither."""
+    found = [name for name in sorted({*used, *preset}) if used.get(name) != preset.get(name)]
+    parts = [f"{name} = {used.get(name, 'off')} instead of {preset.get(name, 'off')}" for name in found]
+    return f"Run with {', '.join(parts)}." if parts else ""
+
+
+def _common() -> str:
+    """What the package says of all of them."""
+    import pucl.baselines
+
+    text = inspect.getdoc(pucl.baselines) or ""
+    return "All of them:\n\n" + text[text.index("\n- ") + 1 :].strip() + "\n"
+
+
+def _section(entry: Entry, about: About) -> str:
+    differs = [f"- {point}" for point in about.differs]
+    presets = [f"Presets: {about.presets}", ""] if about.presets else []
+    return "\n".join([f"### {entry.name}", "", f"{about.fidelity}", "", *presets, *differs, *([""] if differs else [])])
+
+
+def _paragraph(text: str, name: str) -> str:
+    found = re.search(rf"^{name}: ((?:.+\n?)+)", text, re.MULTILINE)
+    return _line(found[1]) if found else ""
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line[:1].upper() + line[1:]

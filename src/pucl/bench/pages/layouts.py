@@ -1,0 +1,178 @@
+"""How a table is written: text for a terminal, Markdown, CSV for machines, LaTeX."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pucl.bench.pages.tables import Entry, Row, Table
+from pucl.bench.results.published import Column
+from pucl.errors import unknown_name
+
+ABREAST = 6  # columns of a part, so that it fits a page
+NOTHING = "–"
+TEX = str.maketrans(
+    {sign: rf"\{sign}" for sign in "_%&#{}$"}
+    | {"±": r"$\pm$", "–": "--", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "<": "$<$", "\\": r"$\backslash$"}
+)
+FIELDS = (
+    "table", "method", "recipe", "prior", "task", "n_labelled", "mean", "std", "seeds", "published", "published_std",
+    "difference", "p_value", "best", "other_code",
+)  # fmt: skip
+
+
+def write(table: Table, form: str) -> str:
+    """The table in one of `FORMATS`, ending in a line feed."""
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS)
+    return FORMATS[form](table)
+
+
+def as_text(table: Table) -> str:
+    """Two lines a row: our mean ± std (seeds), then the paper's number, the difference and p."""
+    parts = []
+    for columns, rows in _parts(table):
+        lines = [["method", "recipe", "prior", *_heads(columns)]]
+        for row in rows:
+            entries = [row.entries.get(column, Entry()) for column in columns]
+            lines.append([*row.label, *(ours(entry) for entry in entries)])
+            lines.append(["", "", "", *(theirs(entry) for entry in entries)])
+        widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+        written = ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+        parts.append("\n".join([written[0], "-" * max(len(line) for line in written), *written[1:]]))
+    return "\n\n".join([table.name, *parts, *notes(table)]) + "\n"
+
+
+def as_markdown(table: Table) -> str:
+    """The same in Markdown, our best of every column in bold."""
+    parts = []
+    for columns, rows in _parts(table):
+        heads = ["method", "recipe", "prior", *_heads(columns)]
+        lines = [heads, ["---", "---", "---", *("---:" for _ in columns)]]
+        for row in rows:
+            entries = [row.entries.get(column, Entry()) for column in columns]
+            cells = [_two(_strong(entry), theirs(entry), "<br>") for entry in entries]
+            lines.append([*(word.replace("|", r"\|") for word in row.label), *cells])
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    return "\n\n".join([*parts, *notes(table)]) + "\n"
+
+
+def as_csv(table: Table) -> str:
+    """One line for every row and column, numbers in full."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(FIELDS)
+    for row in table.rows:
+        for (task, n), entry in sorted(row.entries.items(), key=lambda item: table.columns.index(item[0])):
+            number, some = entry.published, bool(entry.values)
+            values = (
+                round(entry.mean, 4) if some else None, _rounded(entry.std) if some else None, len(entry.values),
+                number.accuracy if number else None, number.std if number else None, _rounded(entry.difference),
+                entry.p_value, entry.best, entry.other_code,
+            )  # fmt: skip
+            writer.writerow([table.name, *row.label, task, n, *("" if value is None else value for value in values)])
+    return out.getvalue()
+
+
+def as_latex(table: Table) -> str:
+    """Tables for the package booktabs."""
+    parts = []
+    for columns, rows in _parts(table):
+        heads = ("method", "recipe", "prior", *_heads(columns))
+        lines = [" & ".join(_tex(head) for head in heads) + r" \\", r"\midrule"]
+        for row in rows:
+            entries = [row.entries.get(column, Entry()) for column in columns]
+            cells = [_tex(_two(ours(entry), theirs(entry), "; ")) for entry in entries]
+            cells = [rf"\textbf{{{cell}}}" if e.best else cell for cell, e in zip(cells, entries, strict=True)]
+            lines.append(" & ".join([*(_tex(word) for word in row.label), *cells]) + r" \\")
+        head = [rf"\begin{{tabular}}{{lll{'r' * len(columns)}}}", r"\toprule"]
+        parts.append("\n".join([*head, *lines, r"\bottomrule", r"\end{tabular}"]))
+    return "\n\n".join([f"% {table.name}", *parts, *(f"% {note}" for note in notes(table))]) + "\n"
+
+
+FORMATS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
+    {"text": as_text, "markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+)
+
+
+def ours(entry: Entry) -> str:
+    """``92.10 ± 0.40 (5)``, with ‡ where others are held to it and * where it was made by other code."""
+    if not entry.values:
+        return NOTHING
+    spread = f" ± {entry.std:.2f}" if entry.std is not None else ""
+    signs = ("‡" if entry.held_to else "") + ("*" if entry.other_code else "")
+    return f"{entry.mean:.2f}{spread} ({len(entry.values)}){signs}"
+
+
+def theirs(entry: Entry) -> str:
+    """``[91.8† +0.30] p 0.012``: the paper's number, ours minus it, and the paired test."""
+    words = []
+    if entry.published is not None:
+        number = f"{entry.published.shown}{'†' if entry.published.with_prior else ''}"
+        words.append(f"[{number}]" if entry.difference is None else f"[{number} {entry.difference:+.2f}]")
+    if entry.p_value is not None:
+        words.append("p < 0.001" if entry.p_value < 0.001 else f"p {entry.p_value:.3f}")
+    return " ".join(words)
+
+
+def notes(table: Table) -> list[str]:
+    """What the signs mean and where the numbers come from."""
+    found = [
+        "Accuracy in per cent on test rows: mean ± sample standard deviation (number of seeds) of our own runs, last "
+        "epoch; in brackets the paper's number and ours minus it, which for tops and encoders that the paper does not "
+        "have is that of puPL on the same objective with the paper's encoder. † The paper gave the true class prior. "
+        "p: two-sided paired t-test over common seeds against ‡, the best row of the column with two seeds or more, "
+        "not corrected for the number of rows. prior: what our row was told of the class prior. "
+        "Ceilings, supervised rows and kNN were told every training label."
+    ]
+    if any(entry.other_code for row in table.rows for entry in row.entries.values()):
+        found.append("* Made by other code than the present one; 'pucl bench run GRID --stale' makes it again.")
+    if table.older:
+        found.append(f"{table.older} results of older configurations under the same names are not shown.")
+    if table.commits:
+        found.append(f"Commits: {', '.join(table.commits)}.")
+    return found
+
+
+def _parts(table: Table) -> list[tuple[list[Column], list[Row]]]:
+    """The columns some at a time, each part with the rows that have something to show in it."""
+    cut = [table.columns[at : at + ABREAST] for at in range(0, len(table.columns), ABREAST)]
+    return [(columns, _shown(table.rows, columns)) for columns in cut]
+
+
+def _shown(rows: list[Row], columns: list[Column]) -> list[Row]:
+    """Rows of ours in some columns, and of every published method that none of them is compared with one row."""
+    own = [any(row.entries.get(column, Entry()).values for column in columns) for row in rows]
+    named = [_published_in(row, columns) for row in rows]
+    carried = {name for is_own, names in zip(own, named, strict=True) if is_own for name in names}
+    found = []
+    for row, is_own, names in zip(rows, own, named, strict=True):
+        if is_own or names - carried:
+            found.append(row)
+            carried |= names
+    return found
+
+
+def _published_in(row: Row, columns: list[Column]) -> set[str]:
+    numbers = [row.entries[column].published for column in columns if column in row.entries]
+    return {number.method for number in numbers if number is not None}
+
+
+def _heads(columns: list[Column]) -> list[str]:
+    return [f"{task}, {n:,}" for task, n in columns]
+
+
+def _two(first: str, second: str, between: str) -> str:
+    return f"{first}{between}{second}" if second else first
+
+
+def _strong(entry: Entry) -> str:
+    return f"**{ours(entry)}**" if entry.best else ours(entry)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _tex(text: str) -> str:
+    return text.translate(TEX)

@@ -1,0 +1,216 @@
+"""Tables: our results beside the paper's, with mean, spread, number of seeds, difference and a paired test."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pucl.bench.grid.cells import (
+    ORACLE,
+    TEACHER,
+    Config,
+    is_baseline,
+    is_reference,
+    registered,
+    usual_setting,
+    variant_of,
+)
+from pucl.bench.grid.options import resolved, values_of
+from pucl.bench.results import published as paper
+from pucl.bench.results.published import TABLES, Column, Published
+from pucl.bench.results.store import newest
+from pucl.errors import unknown_name
+from pucl.registry import entries
+
+METRIC = "accuracy"
+
+
+class Label(NamedTuple):
+    """What names a row: method, recipe (with what departs from the paper's set-up), and what it was told of π."""
+
+    method: str
+    recipe: str
+    prior: str
+
+
+@dataclass
+class Entry:
+    """One row in one column: our values by seed, the paper's number, and p against the row that others are held to."""
+
+    values: dict[int, float] = field(default_factory=dict)
+    published: Published | None = None
+    p_value: float | None = None
+    best: bool = False
+    held_to: bool = False
+    other_code: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return sum(self.values.values()) / len(self.values)
+
+    @property
+    def std(self) -> float | None:
+        """The sample standard deviation over seeds, √(Σ (v − mean)² / (n − 1)); None for a single seed."""
+        n = len(self.values)
+        return math.sqrt(sum((v - self.mean) ** 2 for v in self.values.values()) / (n - 1)) if n > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's, where there are both."""
+        return self.mean - self.published.accuracy if self.values and self.published is not None else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method with its entries by column; a reference was told every training label and competes with nobody."""
+
+    label: Label
+    entries: dict[Column, Entry]
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the paper with our rows in it."""
+
+    name: str
+    columns: list[Column]
+    rows: list[Row]
+    older: int = 0
+    commits: tuple[str, ...] = ()
+
+
+def make_table(name: str, lines: Iterable[Config], code_of: Callable[[Config], str] | None = None) -> Table:
+    """The table of a name from lines of results.
+
+    Args:
+        name: one of `TABLES`.
+        lines: results of any grids; those that belong to the table are used, of every key the newest.
+        code_of: the present code of a cell (`Sources.code_of`), to mark what other code has made; None marks nothing.
+    """
+    if name not in TABLES:
+        raise unknown_name("table", name, TABLES)
+    used = [line for line in newest(lines).values() if paper.belongs(name, line["config"])]
+    groups: dict[tuple[Label, Column], list[Config]] = {}
+    for line in used:
+        config = line["config"]
+        groups.setdefault((label_of(name, config), (config["task"], config["n_labelled"])), []).append(line)
+    rows: dict[Label, Row] = {}
+    shown: list[Config] = []
+    for (label, column), group in groups.items():
+        chosen = latest_variant(group)
+        shown += chosen
+        config = chosen[0]["config"]
+        row = rows.setdefault(label, Row(label, {}, is_reference(config) and name != "weak-supervision-knn"))
+        row.entries[column] = Entry(
+            values=by_seed(chosen),
+            published=paper.published(name).get((paper.counterpart(name, config) or "", column)),
+            other_code=code_of is not None and any(line["code"] != code_of(line["config"]) for line in chosen),
+        )
+    _add_published(name, rows, shown)
+    for column in paper.columns_of(name):
+        _test(column, list(rows.values()))
+    order = list(dict.fromkeys(method for method, _ in paper.published(name)))
+    commits = tuple(sorted({line["commit"] for line in shown}))
+    ordered = sorted(rows.values(), key=lambda row: _place(row, order))
+    return Table(name, paper.columns_of(name), ordered, len(used) - len(shown), commits)
+
+
+def label_of(table: str | None, config: Mapping[str, Any]) -> Label:
+    """The row a cell belongs to, named with what departs from the paper: encoder, setting, a teacher's encoder."""
+    words = [] if is_baseline(config) else [config["recipe_name"]]
+    if config["encoder"] is not None and config["encoder"] != paper.ENCODERS.get((table or "", config["task"])):
+        words.append(config["encoder"])
+    words += [config["setting"]] if config["setting"] != usual_setting(config["task"]) else []
+    words += taught_by(config)
+    prior = {None: "none", ORACLE: "oracle"}.get(config["prior"], f"estimated ({config['prior']})")
+    return Label(paper.method_name(table or "", config), ", ".join(words) or "–", prior)
+
+
+def taught_by(config: Mapping[str, Any]) -> list[str]:
+    """Words for a teacher that has another encoder, if there is one."""
+    teacher = config.get(TEACHER, {}).get("encoder", config["encoder"])
+    return [f"taught by {teacher}"] if teacher != config["encoder"] else []
+
+
+def latest_variant(lines: list[Config]) -> list[Config]:
+    """Of lines that a table would put together, those of one configuration: the one that was run last.
+
+    Of a baseline those with the settings of the package go first.
+    """
+    lines = [line for line in lines if is_baseline(line["config"]) and _has_preset(line["config"])] or lines
+    last = variant_of(max(lines, key=lambda line: (line["time"], line["key"]))["config"])
+    chosen = [line for line in lines if variant_of(line["config"]) == last]
+    return sorted(chosen, key=lambda line: int(line["config"]["seed"]))
+
+
+def by_seed(lines: Iterable[Config]) -> dict[int, float]:
+    """Accuracies in per cent, by seed."""
+    return {line["config"]["seed"]: float(line["metrics"][METRIC]) for line in lines}
+
+
+def preset_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the package for the method and task of a baseline, as a cell holds them."""
+    from pucl.baselines import settings_of
+
+    name = registered(config["method"])
+    return resolved(name, values_of(settings_of(name, config["task"])), {}, without=("encoder",))
+
+
+def _has_preset(config: Mapping[str, Any]) -> bool:
+    return registered(config["method"]) in entries("baselines") and config["settings"] == preset_of(config)
+
+
+def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
+    """The two-sided p-value of Student's paired t-test over common seeds; None if they have fewer than two.
+
+        t = mean(d) / (sd(d) / √n)
+
+    where d are the differences seed by seed, against the t distribution with n − 1 degrees of freedom. Differences
+    that are all alike have no spread: p is then 1 if they are 0, else 0.
+    """
+    seeds = sorted(first.keys() & second.keys())
+    if len(seeds) < 2:
+        return None
+    differences = [first[seed] - second[seed] for seed in seeds]
+    if max(differences) - min(differences) < 1e-9:
+        return 1.0 if abs(differences[0]) < 1e-9 else 0.0
+    from scipy.stats import ttest_rel
+
+    return float(ttest_rel([first[seed] for seed in seeds], [second[seed] for seed in seeds]).pvalue)
+
+
+def _add_published(name: str, rows: dict[Label, Row], shown: list[Config]) -> None:
+    """A row for every published method that no row of ours carries, and the paper's number where ours is missing."""
+    names = {label_of(name, line["config"]): paper.counterpart(name, line["config"]) for line in shown}
+    for (method, column), number in paper.published(name).items():
+        carrying = [label for label, known in names.items() if known == method]
+        if not carrying:
+            label = Label(method, "published", "oracle" if number.with_prior else "none")
+            rows.setdefault(label, Row(label, {}))
+            carrying = [label]
+        for label in carrying:
+            rows[label].entries.setdefault(column, Entry(published=number))
+
+
+def _test(column: Column, rows: list[Row]) -> None:
+    """Mark our best row of a column, and compare the others with the best that has two seeds at least."""
+    ours = [row.entries[column] for row in rows if column in row.entries and not row.reference]
+    ours = [entry for entry in ours if entry.values]
+    if not ours:
+        return
+    max(ours, key=lambda entry: entry.mean).best = True
+    repeated = max(ours, key=lambda entry: (len(entry.values) > 1, entry.mean))
+    for entry in ours:
+        if entry is not repeated:
+            entry.p_value = paired_p(repeated.values, entry.values)
+            repeated.held_to |= entry.p_value is not None
+
+
+def _place(row: Row, order: list[str]) -> tuple[Any, ...]:
+    """Rows in the order of the paper, ours after the published method they are compared with, references last."""
+    numbers = [entry.published.method for entry in row.entries.values() if entry.published is not None]
+    at = order.index(numbers[0]) if numbers else len(order)
+    exact = row.label.method in order
+    return (row.reference, at, not exact, row.label.method, row.label.recipe, row.label.prior)

@@ -1,0 +1,1 @@
+"""Results: stored lines, and the numbers the paper published."""

@@ -1,0 +1,1 @@
+"""Running cells: data, encoders, readouts, workers, and where every number came from."""

@@ -1,0 +1,1 @@
+"""The ``pucl`` command: one module for each group of verbs."""

@@ -1,0 +1,147 @@
+"""The ``pucl`` command. Each verb calls one function; torch is loaded only by the verbs that need it."""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pucl import __version__
+from pucl.cli.bench import app as bench_app
+from pucl.cli.data import app as data_app
+from pucl.cli.fit import fit, prior
+from pucl.cli.model import export, inspect, predict, report
+from pucl.cli.train import pretrain
+from pucl.errors import InputError, RunError, unknown_name
+from pucl.registry import FAMILIES
+
+app = typer.Typer(
+    help="Classifiers from positive and unlabelled data.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench")
+for verb in (fit, predict, report, inspect, prior, export, pretrain):
+    app.command()(verb)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    """Learn a classifier from positive and unlabelled data."""
+    if version:
+        typer.echo(f"pucl {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _seed(value: str | int) -> int:  # typer passes the default through here too
+    if not str(value).isdecimal():
+        raise typer.BadParameter(f"must be a whole number ≥ 0; got {value!r}")
+    return int(value)
+
+
+def _families(incomplete: str) -> list[str]:
+    return [family for family in FAMILIES if family.startswith(incomplete)]
+
+
+@app.command("list")
+def list_entries(
+    family: Annotated[
+        str | None, typer.Argument(help=f"One of: {', '.join(FAMILIES)}.", autocompletion=_families)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Show what is registered: losses, encoders, data sets and the rest.
+
+    Example: pucl list losses
+    """
+    if family is not None and family not in FAMILIES:
+        raise unknown_name("family", family, FAMILIES)
+    from pucl.registry import entries
+
+    shown = {name: entries(name) for name in ([family] if family else FAMILIES)}
+    if as_json:
+        fields = ("name", "summary", "reference", "needs_prior", "inputs")
+        content = {
+            name: [{field: getattr(entry, field) for field in fields} for entry in group.values()]
+            for name, group in shown.items()
+        }
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from pucl.cli.console import entries_table
+
+    for name, group in shown.items():
+        Console().print(entries_table(name, group))
+
+
+@app.command()
+def demo(
+    seed: Annotated[
+        int, typer.Option(parser=_seed, metavar="INT", help="Draws the split, the labels, the weights and the views.")
+    ] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path("pucl-demo"),
+) -> None:
+    """Odd against even handwritten digits from 100 labelled positives, in under a minute.
+
+    Example: pucl demo --seed 1
+    """
+    from rich.console import Console
+
+    from pucl.bench.demo import run_demo
+    from pucl.cli.console import images_as_text, progress_bar, scores_table
+
+    with progress_bar() as report:
+        found = run_demo(seed=seed, out=out, on_step=report)
+    console = Console()
+    n_labelled, n_unlabelled = int(found.sample.s.sum()), int((~found.sample.s).sum())
+    console.print(
+        f"Odd digits are the positives: {n_labelled} of them are labelled, {n_unlabelled:,} digits are not. "
+        f"Nothing else is known.\nEstimated share of odd digits among the unlabelled: {100 * found.prior:.1f} % "
+        f"(true: {100 * found.sample.prior:.1f} %).\n"
+    )
+    console.print(scores_table(f"Held-out digits, seed {seed}, in %", found.scores))
+    console.print("\nThe ten unlabelled digits it is most sure are odd:\n")
+    console.print(images_as_text(found.images), markup=False, highlight=False)
+    console.print(f"\nNumbers: {found.report}")
+    picture = found.picture or "not drawn, matplotlib is missing: pip install 'pucl[plots]'"
+    console.print(f"Picture of the embedding: {picture}", markup=False)
+
+
+def main() -> None:
+    """Run the command; what the user got wrong is one line on stderr and exit code 2, a run that cannot go on 1."""
+    warnings.showwarning = _warn
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        _fail(str(error))
+    except RunError as error:
+        _fail(str(error), code=1)
+    except typer.Abort:
+        _fail("stopped", code=130)
+    except Exception as error:
+        # typer raises the usage errors of its own copy of click; what they share is how they are to be shown.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "pucl"
+        message = error.format_message()
+        _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} Try '{command} --help'.")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _warn(message: Warning | str, *_where: object, **_more: object) -> None:
+    """A warning as one line for people, without the place in the source it came from."""
+    typer.echo(f"pucl: warning: {' '.join(str(message).split())}", err=True)
+
+
+def _fail(message: str, *, code: int = 2) -> None:
+    typer.echo(message if message.startswith("pucl") else f"pucl: {message}", err=True)
+    sys.exit(code)

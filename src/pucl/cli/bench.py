@@ -1,0 +1,172 @@
+"""The verbs of ``pucl bench``: run a grid, merge results, print a table of the paper with ours in it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pucl.cli.options import words
+
+app = typer.Typer()
+RESULTS = Path("results/benchmark.jsonl")
+GOALS = Path("paper/reach.toml")
+NAMES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
+Results = Annotated[Path, typer.Option(help="File of results, one JSON line a cell.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(context: typer.Context) -> None:
+    """The benchmark: run grids of the paper's experiments, resumably, and compare with the published numbers.
+
+    Example: pucl bench run paper/smoke.toml
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def run(
+    grid: Annotated[Path, typer.Argument(help="A TOML file, such as paper/smoke.toml.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Cells with this in their name, or key=value (task, seed, top …); may be repeated."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many units of work at a time, on one device.")] = 1,
+    stale: Annotated[bool, typer.Option("--stale", help="Run cells made by other code again, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run all cells, encoders included, anew.")] = False,
+    results: Results = RESULTS,
+    encoders: Annotated[
+        Path | None, typer.Option(help="Folder for trained encoders; beside the results by default.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 …; a GPU if there is one.")] = None,
+    commit: Annotated[str | None, typer.Option(help="What to write down where there is no git.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.")] = False,
+) -> None:
+    """Run the cells of a grid that have no result yet. It may be killed at any time and goes on when called again.
+
+    Example: pucl bench run paper/benchmark1.toml --only task=fmnist1 --only seed=0,1 --jobs 4
+    """
+    from pucl.bench.grid.cells import key_of, name_of
+    from pucl.bench.grid.grid import read_grid
+    from pucl.bench.results.store import read_results
+    from pucl.bench.run.runner import plan, say_other, select, sweep
+    from pucl.device import pick_device
+    from pucl.errors import Described, bad_argument, check_count
+
+    check_count("pucl bench run", "--jobs", jobs)
+    if stale and force:
+        raise bad_argument("pucl bench run", "--stale", "given without --force, which runs all", Described("both"))
+    cells = select(read_grid(grid), only or [])
+    if dry_run:
+        pick_device(device)
+        to_do = plan(cells, read_results(results, missing_ok=True), force=force, stale=stale)
+        say_other(to_do, typer.echo)
+        for cell in to_do.missing:
+            typer.echo(f"would run{' again' * (key_of(cell) in to_do.again)}: {name_of(cell)}")
+        for cell, reason in to_do.skipped:
+            typer.echo(f"would skip: {name_of(cell)}: {reason}")
+        typer.echo(f"{len(to_do.missing)} to run, {to_do.there} already there, {len(to_do.skipped)} to skip")
+        return
+    try:
+        summary = sweep(
+            cells, results, encoders=encoders, jobs=jobs, force=force, stale=stale, device=device, commit=commit,
+            tell=typer.echo,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        anew = "with --force the same command starts anew; without it, it goes on with cells that have no result"
+        typer.echo(f"pucl: stopped; {anew if force else 'the same command goes on'}", err=True)
+        raise typer.Exit(130) from None
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def add(
+    files: Annotated[list[Path], typer.Argument(help="Files of results, of other machines for example.")],
+    results: Results = RESULTS,
+) -> None:
+    """Merge files of results into one, without duplicates; of every cell the newest line is kept.
+
+    Example: pucl bench add from-the-other-machine.jsonl
+    """
+    from pucl.bench.grid.cells import name_of
+    from pucl.bench.results.store import merge, only_writer, read_results, write_results
+
+    more = [read_results(path, argument="FILES") for path in files]
+    with only_writer(results):
+        own = read_results(results, missing_ok=True)
+        found = merge([own, *more])
+        write_results(results, found.lines)
+    names = {line["key"]: name_of(line["config"]) for line in found.lines}
+    for key in found.conflicts:
+        typer.echo(f"conflict: {names[key]} ({key}): the same code found other numbers; the newest are kept")
+    new = len(found.lines) - len({line["key"] for line in own})
+    typer.echo(f"{results}: {len(found.lines)} cells, {new} new, {found.dropped} older or equal lines dropped")
+
+
+@app.command()
+def table(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.", autocompletion=words(*NAMES))],
+    results: Results = RESULTS,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", help="text, markdown, csv or latex.", autocompletion=words("text", "markdown", "csv", "latex")
+        ),
+    ] = "text",
+) -> None:
+    """Print a table of the paper with our results in it: mean ± std, seeds, the paper's number, difference, test.
+
+    Example: pucl bench table pu-benchmark-1 --format markdown
+    """
+    from pucl.bench.pages.layouts import write
+    from pucl.bench.pages.tables import make_table
+    from pucl.bench.results.store import read_results
+    from pucl.bench.run.fingerprint import Sources
+
+    lines = read_results(results, missing_ok=results == RESULTS)
+    typer.echo(write(make_table(name, lines, Sources().code_of), form), nl=False)
+
+
+@app.command()
+def leaderboard(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/leaderboard.md"),
+    goals: Annotated[
+        Path | None, typer.Option(help="TOML: which pipelines are held against what; paper/reach.toml if it is there.")
+    ] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Write the leaderboard of the documentation from stored results.
+
+    Example: pucl bench leaderboard --out docs/leaderboard.md
+    """
+    from pucl.bench.pages.leaderboard import write_leaderboard
+    from pucl.bench.results.store import read_results
+    from pucl.models.places import check_file
+
+    check_file("pucl bench leaderboard", "--out", out)
+    if goals is None and GOALS.exists():
+        goals = GOALS
+    write_leaderboard(out, read_results(results, missing_ok=results == RESULTS), goals)
+    typer.echo(f"Leaderboard: {out}")
+
+
+@app.command()
+def baselines(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/baselines.md"),
+    notes: Annotated[
+        Path, typer.Option(help="TOML: why a number is not near the published one, by task and method.")
+    ] = (Path("paper/notes.toml")),
+    results: Results = RESULTS,
+) -> None:
+    """Write the page of the baselines: fidelity, needs, costs, our numbers beside the published ones.
+
+    Example: pucl bench baselines --out docs/baselines.md
+    """
+    from pucl.bench.pages.baselines_page import write_page
+    from pucl.bench.results.store import read_results
+    from pucl.models.places import check_file
+
+    check_file("pucl bench baselines", "--out", out)
+    write_page(out, read_results(results, missing_ok=results == RESULTS), notes)
+    typer.echo(f"Baselines: {out}")

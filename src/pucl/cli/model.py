@@ -1,0 +1,101 @@
+"""What is done with a model: ``pucl predict``, ``inspect``, ``report`` and ``export``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pucl.cli.options import AsJson, Data, IdColumn, Key, ModelFolder, SkipUnreadable
+
+KEYS = ("format", "written_by", "schema")
+
+
+def predict(
+    model: ModelFolder,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="File for the scores: .parquet or .csv.")],
+    id_column: IdColumn = None,
+    key: Key = None,
+    threshold: Annotated[float, typer.Option(help="Probability above which a row is called positive.")] = 0.5,
+    batch_size: Annotated[int, typer.Option(help="Rows held in memory at a time.")] = 8192,
+    resize: Annotated[bool, typer.Option("--resize", help="Resize images to the size of training.")] = False,
+    skip_unreadable: SkipUnreadable = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse categories and missing values that training did not have.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score rows with a model: id, probability, label and reliability, streamed in constant memory.
+
+    Example: pucl predict model customers.parquet --id-column customer --out scores.parquet
+    """
+    from pucl.cli.console import progress_bar
+    from pucl.models.folder import load_model
+    from pucl.models.scoring import score_to_file
+
+    loaded = load_model(model)
+    with progress_bar() as report:
+        found = score_to_file(
+            loaded, data, out, tell=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
+            batch_size=batch_size, id_column=id_column, key=key, resize=resize, strict=strict,
+            skip_unreadable=bool(skip_unreadable),
+        )  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"rows": found.rows, "positive": found.positive, "out": str(found.path)}))
+    else:
+        typer.echo(f"{found.rows:,} rows, {found.positive:,} called positive: {found.path}")
+
+
+def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
+    """Show what a model was trained on, what was picked and why, and how good it is estimated to be.
+
+    Example: pucl inspect model --json
+    """
+    from pucl.cli.show import show_model
+    from pucl.models.folder import read_about
+    from pucl.models.schema import Schema
+
+    content = read_about(model)
+    if as_json:
+        typer.echo(json.dumps({key: content[key] for key in KEYS} | content["about"], ensure_ascii=False))
+        return
+    show_model(content["about"])
+    schema = Schema.from_dict(content["schema"])
+    columns = ", ".join(schema.needed) or " × ".join(map(str, schema.shape))
+    typer.echo(f"Takes: {columns}\nWritten by pucl {content['written_by']}, format {content['format']}")
+
+
+def report(
+    model: ModelFolder,
+    out: Annotated[Path | None, typer.Option(help="HTML file; report.html in the model's folder by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a report to look at in a browser: one file, works offline.
+
+    Example: pucl report model --out report.html
+    """
+    from pucl.models.folder import load_model
+    from pucl.models.places import check_file
+    from pucl.report import write_report
+
+    loaded, path = load_model(model), out or model / "report.html"
+    check_file("pucl report", "--out", path, (".html", ".htm"))
+    write_report(path, loaded)
+    typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else f"Report: {path}")
+
+
+def export(
+    model: ModelFolder,
+    onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
+    as_json: AsJson = False,
+) -> None:
+    """Export encoder, normalisation and head as one ONNX file, checked against onnxruntime.
+
+    Example: pucl export model --onnx model.onnx
+    """
+    from pucl.models.export import export_onnx
+    from pucl.models.folder import load_model
+
+    path = export_onnx(load_model(model), onnx)
+    typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else f"ONNX: {path}")

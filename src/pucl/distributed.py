@@ -1,0 +1,169 @@
+"""Several processes, one run: joining them, rows and sums of all, averaged gradients, batch norm over the rows of all.
+
+On a single process everything is the identity.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
+
+from pucl.device import pick_device
+from pucl.errors import Described, bad_argument
+
+
+@contextmanager
+def joined(device: str | torch.device | None = None) -> Iterator[torch.device]:
+    """Join the processes that `torchrun` started, NCCL on GPUs and gloo on CPUs; yields the device of this one.
+
+    A process started alone, or one that has joined already, just gets its device.
+    """
+    place = pick_device(device)
+    join = int(os.environ.get("WORLD_SIZE", "1")) > 1 and not (dist.is_available() and dist.is_initialized())
+    if join:
+        if place.type == "cuda":
+            torch.cuda.set_device(place)
+        dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    try:
+        yield place
+    finally:
+        if join:
+            dist.destroy_process_group()
+
+
+def rank_and_world() -> tuple[int, int]:
+    """This process's number and how many there are; (0, 1) without `torch.distributed`."""
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_rank(), dist.get_world_size()
+    return 0, 1
+
+
+def gather(x: Tensor) -> Tensor:
+    """The rows of all processes, stacked in their order; every process must hold the same number. No gradient."""
+    _, world = rank_and_world()
+    if world == 1:
+        return x
+    parts = [torch.empty_like(x) for _ in range(world)]
+    dist.all_gather(parts, x.contiguous())
+    return torch.cat(parts)
+
+
+def total(x: Tensor) -> Tensor:
+    """The sum of `x` over all processes, with the gradient of that sum.
+
+    Every process uses the result in a loss of its own, and the whole loss is the sum of those: what flows back is the
+    sum over processes as well.
+    """
+    _, world = rank_and_world()
+    if world == 1:
+        return x
+    out: Tensor = _Total.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Total(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        out = x.clone()
+        dist.all_reduce(out)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        del ctx, inputs, output
+
+    @staticmethod
+    def backward(ctx: Any, *gradient: Tensor) -> Tensor:
+        del ctx
+        out = gradient[0].clone()
+        dist.all_reduce(out)
+        return out
+
+
+def mean_over_ranks(x: Tensor) -> Tensor:
+    """The mean of the values of all processes, the same number on each; each holds the gradient of its own share."""
+    _, world = rank_and_world()
+    if world == 1:
+        return x.mean()
+    own = x.mean() / world
+    whole = own.detach().clone()
+    dist.all_reduce(whole)
+    return own + (whole - own.detach())
+
+
+def own_part(batch_size: int) -> slice:
+    """Which rows of every batch are this process's own."""
+    rank, world = rank_and_world()
+    if batch_size % world:
+        allowed = f"a multiple of the number of processes ({world})"
+        raise bad_argument("TrainConfig", "batch_size", allowed, Described(f"{batch_size:,}"))
+    size = batch_size // world
+    return slice(rank * size, (rank + 1) * size)
+
+
+class _SharedBatchNorm(_BatchNorm):
+    """Batch norm over the rows of all processes, for devices without PyTorch's own."""
+
+    def _check_input_dim(self, x: Tensor) -> None:
+        del x
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(x)
+        axes = [0, *range(2, x.ndim)]
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        count = x.numel() // x.shape[1] * rank_and_world()[1]
+        mean = total(x.sum(axes)) / count
+        centred = x - mean.view(shape)
+        variance = total(centred.square().sum(axes)) / count
+        if self.running_mean is not None and self.running_var is not None and self.momentum is not None:
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * (count / max(count - 1, 1)), self.momentum)
+                if self.num_batches_tracked is not None:
+                    self.num_batches_tracked.add_(1)
+        out = centred * (variance + self.eps).rsqrt().view(shape)
+        return out * self.weight.view(shape) + self.bias.view(shape) if self.affine else out
+
+
+@contextmanager
+def shared_batch_norm(network: nn.Module) -> Iterator[None]:
+    """While this lasts, batch norms of the network see the rows of all processes; alone nothing changes."""
+    if rank_and_world()[1] == 1:
+        yield
+        return
+    found = [(module, type(module)) for module in network.modules() if isinstance(module, _BatchNorm)]
+    for module, _ in found:
+        on_gpu = module.weight is not None and module.weight.is_cuda
+        module.__class__ = nn.SyncBatchNorm if on_gpu else _SharedBatchNorm
+        module.process_group = None  # type: ignore[assignment]  # all processes; PyTorch's own asks for it
+    try:
+        yield
+    finally:
+        for module, kind in found:
+            module.__class__ = kind
+            del module.process_group
+
+
+@contextmanager
+def averaging(network: nn.Module) -> Iterator[nn.Module]:
+    """The network with the gradients of all processes averaged; alone, the network as it is.
+
+    What averages holds on to the group of processes. It is let go at the end, even when an error keeps the wrapper in
+    its frames: if it were the last to hold the group, it would wait for the group's threads with the interpreter
+    locked, and they for the interpreter.
+    """
+    if rank_and_world()[1] == 1:
+        yield network
+        return
+    wrapped = DistributedDataParallel(network, broadcast_buffers=False)
+    try:
+        yield wrapped
+    finally:
+        del wrapped.logger, wrapped.reducer

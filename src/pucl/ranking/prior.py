@@ -1,0 +1,193 @@
+"""estimate_prior: π from embeddings or scores, by any estimator, with an interval."""
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pucl.encoders.inputs import check_finite
+from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
+from pucl.labels import check_labels
+from pucl.priors import PriorEstimate
+from pucl.priors.samples import Array
+from pucl.priors.settings import SETTINGS, SINGLE_SET
+from pucl.ranking.cvir import MOST, Found, averaged, play
+from pucl.ranking.kernel import LANDMARKS, SPREAD, WIDTH, nystroem, viewed
+from pucl.ranking.stacking import kernel_and_walks
+from pucl.registry import Entry, get
+
+OWNER = "pucl.estimate_prior"
+AUTO = "bbe"  # what method="auto" means: of scores as they are, of embeddings on those of the labeller "stacked"
+REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
+Estimator = Callable[[Array, Array], float]
+
+
+def estimate_prior(
+    z: Any,
+    s: Any,
+    *,
+    method: str = "auto",
+    seed: int = 0,
+    confidence: float = 0.9,
+    folds: int = 5,
+    setting: str = "case-control",
+    bootstrap: int = 50,
+    repeats: int | None = None,
+    **options: Any,
+) -> PriorEstimate:
+    """Estimate π, the share of positives inside the unlabelled set.
+
+    Estimators of scores get out-of-fold logits (or probabilities) of a logistic regression of P against U with the
+    kernel of `kernel_cvir`; estimators of points get the embeddings themselves. The interval is the method's own where
+    it has one; else it comes from resampled scores (percentiles over `bootstrap` replicates), or for estimators of
+    points from ten half-samples of at most 300 rows a set (value ± z · sd, the sd scaled to the full size). It shows
+    the spread of sampling only, not the bias an estimator has where the classes overlap.
+
+    Args:
+        z: embeddings (n, k), or scores (n,) that rank positives high and come from models that did not see the row.
+        s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
+        method: a registered estimator, or ``"auto"``: BBE, on embeddings with the scores of the labeller `stacked`.
+        seed: of folds, draws and replicates.
+        confidence: of the interval.
+        folds: how many folds scores are made with; fewer when P or U is smaller.
+        setting: ``"case-control"`` (P and U drawn apart) or ``"single-set"`` (P labelled out of one set). π is the
+            share in U in both; replicates of a single set draw n_P anew. `to_single_set` turns π into the share of
+            positives in the whole set.
+        bootstrap: how many replicates the interval comes from.
+        repeats: with ``"auto"`` on embeddings, the draws whose π̂ are averaged, by the number of rows when not given, as
+            for `kernel_cvir`; the interval makes do with the first.
+        options: what else the method takes.
+    """
+    rows, labelled = _check(z, s)
+    refined = method == "auto" and rows.ndim == 2
+    entry = get("priors", AUTO if method == "auto" else method)
+    if setting not in SETTINGS:
+        raise unknown_name(f"setting of {OWNER}", setting, SETTINGS)
+    check_count(OWNER, "seed", seed, low=0)
+    check_share(OWNER, "confidence", confidence)
+    check_count(OWNER, "folds", folds, low=2)
+    check_count(OWNER, "bootstrap", bootstrap, low=2)
+    if repeats is not None:
+        check_count(OWNER, "repeats", repeats)
+    takes = inspect.signature(entry.function).parameters
+    given = {"seed": seed, "confidence": confidence, "folds": folds}
+    keywords = {**{name: value for name, value in given.items() if name in takes}, **_check_options(entry, options)}
+
+    sample, refined_prior = _sample_for(entry, rows, labelled, folds=folds, seed=seed, refined=refined, repeats=repeats)
+    positive, unlabelled = sample[labelled], sample[~labelled]
+    found: PriorEstimate = entry.function(positive, unlabelled, **keywords)
+    if refined:
+        low, high = min(found.low, refined_prior), max(found.high, refined_prior)
+        return PriorEstimate(refined_prior, low, high, "stacked")
+    if "confidence" in takes:
+        return found
+
+    def value_of(p: Array, u: Array) -> float:
+        return float(entry.function(p, u, **keywords).value)
+
+    random = np.random.default_rng(seed)
+    if "vector" in entry.inputs:
+        low, high = _half_samples(
+            value_of, found.value, positive, unlabelled, random, min(bootstrap, REPLICATES), confidence
+        )
+    else:
+        low, high = _bootstrap(value_of, positive, unlabelled, random, bootstrap, confidence, setting == SINGLE_SET)
+    return replace(found, low=max(0.0, min(low, found.value)), high=min(1.0, max(high, found.value)))
+
+
+def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
+    rows = torch.as_tensor(z)
+    if rows.ndim not in (1, 2) or len(rows) == 0 or not rows.is_floating_point():
+        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
+        raise bad_argument(OWNER, "z", "floating-point embeddings (n, k) or scores (n,)", got)
+    rows = rows.detach().cpu()
+    check_finite(OWNER, "z", rows[:, None] if rows.ndim == 1 else rows)
+    labelled = check_labels(s, n_rows=len(rows), owner=OWNER)
+    if bool((rows == rows[0]).all()):
+        raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
+    return rows, labelled
+
+
+def _check_options(entry: Entry, options: dict[str, Any]) -> dict[str, Any]:
+    takes = inspect.signature(entry.function).parameters.values()
+    known = [parameter.name for parameter in takes if parameter.kind is parameter.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            raise unknown_name(f"option of {entry.name}", name, known)
+    return options
+
+
+def _sample_for(
+    entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int, refined: bool, repeats: int | None
+) -> tuple[Array, float]:
+    """What the estimator takes of every row, a point (n, k), a score (n,) or a probability (n,); and π if refined."""
+    if "vector" in entry.inputs:
+        return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy()), 0.5
+    if rows.ndim == 1:
+        return np.asarray(rows.double().numpy()), 0.5
+    positive = torch.from_numpy(labelled)
+    floats = rows.float() if rows.dtype != torch.float64 else rows
+    points = viewed(OWNER, floats, positive, centred=True, even=None)
+
+    @cache
+    def draw(number: int) -> Found:
+        if refined:
+            return kernel_and_walks(OWNER, [points], positive, prior=None, seed=number, folds=folds)
+        return play(
+            OWNER, points, positive, nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=number),
+            prior=None, seed=number, rounds=0, folds=folds, spread=SPREAD, most=MOST,
+        )  # fmt: skip
+
+    found = draw(seed)
+    scores = found.score if "score" in entry.inputs else torch.sigmoid(found.score)
+    return np.asarray(scores.double().numpy()), averaged(OWNER, draw, positive, seed, repeats if refined else 1).prior
+
+
+def _bootstrap(
+    estimate: Estimator,
+    p: Array,
+    u: Array,
+    random: np.random.Generator,
+    replicates: int,
+    confidence: float,
+    single_set: bool,
+) -> tuple[float, float]:
+    """Percentiles over samples drawn with replacement from P and from U; a single set draws how many are labelled."""
+    total, values = len(p) + len(u), []
+    for _ in range(replicates):
+        n_p = min(max(int(random.binomial(total, len(p) / total)), 1), total - 1) if single_set else len(p)
+        p_again, u_again = random.choice(p, n_p), random.choice(u, total - n_p)
+        if np.ptp(p_again) or np.ptp(u_again) or p_again[0] != u_again[0]:
+            values.append(estimate(p_again, u_again))
+    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2]) if values else (0.0, 1.0)
+    return float(low), float(high)
+
+
+def _half_samples(
+    estimate: Estimator,
+    value: float,
+    p: Array,
+    u: Array,
+    random: np.random.Generator,
+    replicates: int,
+    confidence: float,
+) -> tuple[float, float]:
+    """The value ± z · sd, from estimates on a part f ≤ 1/2 of the rows, whose sd is √((1 − f) / f) times too large."""
+    part = min(0.5, REPLICATE_ROWS / max(len(p), len(u)))
+    sizes = [max(1, round(part * len(rows))) for rows in (p, u)]
+    values = []
+    for _ in range(replicates):
+        drawn = [rows[random.permutation(len(rows))[:size]] for rows, size in zip((p, u), sizes, strict=True)]
+        if (np.concatenate(drawn) != drawn[0][0]).any():
+            values.append(estimate(*drawn))
+    if len(values) < 2:
+        return 0.0, 1.0
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * float(np.std(values, ddof=1)) * math.sqrt(part / (1 - part))
+    return value - reach, value + reach
