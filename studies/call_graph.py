@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Calls:
         self.files: set[str] = set()
         self._names: dict[CodeType, str | None] = {}
 
-    def __enter__(self) -> "Calls":
+    def __enter__(self) -> Self:
         threading.setprofile(self._see)
         sys.setprofile(self._see)
         return self
