@@ -47,7 +47,9 @@ class Calls:
         caller = frame.f_back
         while caller is not None and self._file(caller) is None:
             caller = caller.f_back
-        if caller is not None and (there := self._file(caller)) is not None and there != here:
+        if caller is None or caller.f_code.co_name == "<module>":  # registration at import is no call of the task's
+            return
+        if (there := self._file(caller)) is not None and there != here:
             self.pairs.add((there, here))
 
     def _file(self, frame: FrameType) -> str | None:
