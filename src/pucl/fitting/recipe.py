@@ -7,6 +7,7 @@ from torch import device as Device
 from torch import nn
 
 from pucl.errors import bad_argument, check_count, check_positive, check_share, is_number, unknown_name
+from pucl.heads.stored import stored_heads
 from pucl.models.schema import Schema
 from pucl.registry import entries, get
 from pucl.training.config import TrainConfig
@@ -15,7 +16,6 @@ from pucl.views import View
 
 OWNER = "PUClassifier"
 AUTO, RAW, AXES = "auto", "raw", "axes"
-HEADS = ("linear", "kernel", "mlp", "knn")  # those that can be stored with a model
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
 MANY = 20_000  # rows from which the authors' batches and epochs are meant; fewer are soon learnt by heart
@@ -55,8 +55,8 @@ class Recipe:
             if not is_number(self.prior):
                 raise bad_argument(OWNER, "prior", "None, a number or the name of an estimator", self.prior)
             check_share(OWNER, "prior", self.prior)
-        if self.head not in (AUTO, *HEADS):
-            raise unknown_name("head of a model", self.head, (AUTO, *HEADS))
+        if self.head not in (AUTO, *stored_heads()):
+            raise unknown_name("head of a model", self.head, (AUTO, *stored_heads()))
         check_positive(OWNER, "temperature", self.temperature)
         for name in ("epochs", "batch_size"):
             if getattr(self, name) is not None:

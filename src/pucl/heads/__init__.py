@@ -1,11 +1,12 @@
 """Heads: from embeddings and pseudo-labels to a classifier of embeddings, a module (n, k) → logits (n,)."""
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument
+from pucl.heads.stored import HeadParts, StoredHead
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import get
@@ -13,8 +14,10 @@ from pucl.registry import get
 OWNER = "pucl.fit_head"
 
 
-class LinearHead(nn.Module):
+class LinearHead(StoredHead):
     """A linear score of the L2-normalised embedding; positive where the logit is above 0."""
+
+    kind = "linear"
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
@@ -24,6 +27,11 @@ class LinearHead(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k)."""
         return z @ self.weight + self.bias
+
+    @classmethod
+    def from_parts(cls, parts: HeadParts) -> Self:
+        """The stored head."""
+        return cls(parts.tensors["weight"], parts.tensors["bias"])
 
 
 def fit_head(z: Tensor, s: Any, pseudo: PseudoLabels, *, method: str = "linear", **options: Any) -> nn.Module:

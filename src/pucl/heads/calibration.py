@@ -1,12 +1,14 @@
 """Calibration of a head to a class prior: one shift of its logits, or one temperature where decisions must stay."""
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument, check_positive, check_share
+from pucl.heads.stored import HeadParts, StoredHead, head_from_parts, stored_heads
 
 OWNER = "pucl.heads.calibrate"
 HALVINGS = 100  # enough to use up the digits of a float64
@@ -102,6 +104,20 @@ class Calibrated(nn.Module):
     def probability(self, z: Tensor) -> Tensor:
         """The probability of being positive, (n,)."""
         return torch.sigmoid(self(z))
+
+    def to_parts(self) -> HeadParts:
+        """The head inside with the two numbers of its calibration; a head that cannot be stored raises InputError."""
+        if not isinstance(self.head, StoredHead):
+            raise bad_argument(
+                "pucl.save_model", "head", " or ".join(stored_heads()), Described(type(self.head).__name__)
+            )
+        parts = self.head.to_parts()
+        return replace(parts, options={"shift": self.shift, "temperature": self.temperature, **parts.options})
+
+    @classmethod
+    def from_parts(cls, parts: HeadParts) -> "Calibrated":
+        """The stored head with its calibration."""
+        return cls(head_from_parts(parts), shift=parts.options["shift"], temperature=parts.options["temperature"])
 
     def extra_repr(self) -> str:
         """The two numbers, for people who print the head."""

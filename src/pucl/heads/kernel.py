@@ -1,10 +1,13 @@
 """A kernel head: logistic regression on bumps around landmarks, for classes that no plane separates."""
 
+from typing import Self
+
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from pucl.errors import check_count, check_positive
+from pucl.heads.stored import HeadParts, StoredHead
 from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import PseudoLabels
 from pucl.ranking.kernel import LANDMARKS, landmarks_of, root_of
@@ -13,9 +16,10 @@ from pucl.registry import register
 OWNER = "head 'kernel'"
 
 
-class KernelHead(nn.Module):
+class KernelHead(StoredHead):
     """A weighted sum of bumps: Σ_j a_j exp((cos(z, c_j) − 1) / h) + b."""
 
+    kind = "kernel"
     centres: Tensor
     weight: Tensor
     bias: Tensor
@@ -30,6 +34,16 @@ class KernelHead(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k)."""
         return torch.exp((F.normalize(z, dim=1) @ self.centres.T - 1) / self.width) @ self.weight + self.bias
+
+    def options(self) -> dict[str, float]:
+        """The width h of the kernel."""
+        return {"width": self.width}
+
+    @classmethod
+    def from_parts(cls, parts: HeadParts) -> Self:
+        """The stored head."""
+        tensors = parts.tensors
+        return cls(tensors["centres"], tensors["weight"], tensors["bias"], width=parts.options["width"])
 
 
 @register("heads", reference="ours; Williams and Seeger 2001")

@@ -1,11 +1,13 @@
 """k nearest neighbours in cosine similarity, as a head with a prior-corrected logit."""
 
 from collections.abc import Mapping
+from typing import Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
+from pucl.heads.stored import HeadParts, StoredHead
 from pucl.pseudo_labels import PseudoLabels
 from pucl.ranking.cvir import inner
 from pucl.ranking.kernel import Viewpoint, viewpoint
@@ -16,7 +18,7 @@ REFERENCE = ("rows", "labels", "weight", "share", "prior")
 PIECE = 1 << 24  # similarities held at a time
 
 
-class NearestNeighbours(nn.Module):
+class NearestNeighbours(StoredHead):
     """The reference rows with their votes; see `knn` for what it computes.
 
     Attributes:
@@ -28,6 +30,7 @@ class NearestNeighbours(nn.Module):
         prior: π.
     """
 
+    kind = "knn"
     mean: Tensor | None
     axes: Tensor | None
     rows: Tensor
@@ -55,6 +58,17 @@ class NearestNeighbours(nn.Module):
             votes = torch.cat([self._positive_votes(piece) for piece in pieces])
         smooth = (self.k * votes + self.share) / (self.k + 1)
         return torch.logit(smooth) - torch.logit(self.share) + torch.logit(self.prior)
+
+    def options(self) -> dict[str, float]:
+        """The number of neighbours k and the temperature τ."""
+        return {"k": self.k, "nearness": self.temperature}  # calibration has a temperature, too
+
+    @classmethod
+    def from_parts(cls, parts: HeadParts) -> Self:
+        """The stored head."""
+        view = Viewpoint(parts.tensors.get("mean"), parts.tensors.get("axes"))
+        options = parts.options
+        return cls(view, parts.tensors, k=int(options["k"]), temperature=options["nearness"])
 
     def _positive_votes(self, z: Tensor) -> Tensor:
         """v, the weighted share of positives among the nearest rows, (n,)."""

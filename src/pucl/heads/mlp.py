@@ -1,10 +1,13 @@
 """A small network on the embeddings: one hidden layer, cross-entropy on the pseudo-labels."""
 
+from typing import Self
+
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from pucl.errors import bad_argument, check_count, check_positive
+from pucl.heads.stored import HeadParts, StoredHead
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 from pucl.seeds import seed_of
@@ -15,8 +18,10 @@ from pucl.training.schedule import learning_rate as scheduled
 OWNER = "head 'mlp'"
 
 
-class MLPHead(nn.Module):
+class MLPHead(StoredHead):
     """One hidden layer with batch norm and ReLU, then a linear score."""
+
+    kind = "mlp"
 
     def __init__(self, dim: int, hidden: int, *, seed: int) -> None:
         super().__init__()
@@ -31,6 +36,14 @@ class MLPHead(nn.Module):
         hidden: Tensor = self.inner(z * self.scale)
         logits: Tensor = self.outer(hidden if keep is None else hidden * keep)
         return logits.squeeze(1)
+
+    @classmethod
+    def from_parts(cls, parts: HeadParts) -> Self:
+        """The stored head; its widths are those of the weights."""
+        hidden, dim = parts.tensors["inner.0.weight"].shape
+        head = cls(dim, hidden, seed=0).requires_grad_(False)
+        head.load_state_dict(parts.tensors)
+        return head
 
 
 @register("heads", reference="sec:puPL; ours")

@@ -21,22 +21,17 @@ from pucl.encoders.saved import WEIGHTS as ENCODER_WEIGHTS
 from pucl.encoders.saved import load_encoder, save_encoder
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
-from pucl.heads import LinearHead
 from pucl.heads.calibration import Calibrated
-from pucl.heads.kernel import KernelHead
-from pucl.heads.knn import NearestNeighbours
-from pucl.heads.mlp import MLPHead
+from pucl.heads.stored import HeadParts
 from pucl.models.evidence import Evidence, Shown
 from pucl.models.model import Model
 from pucl.models.places import check_folder
 from pucl.models.schema import Schema
-from pucl.ranking.kernel import Viewpoint
 
 FORMAT, OLDEST = 1, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
 PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has beside model.json
 NEW = ".new"  # where a model is written before it takes the place of another
-HEADS = (("linear", LinearHead), ("kernel", KernelHead), ("mlp", MLPHead), ("knn", NearestNeighbours))
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
 PICKLE_START = b"\x80"  # of every pickle since Python 2.3
@@ -86,17 +81,17 @@ def save_model(folder: str | Path, model: Model) -> Path:
 
 
 def _write(folder: Path, model: Model) -> None:
-    head_about, head = _head_parts(model.head)
+    head = model.head.to_parts()
     content: dict[str, Any] = {
         "format": FORMAT,
         "written_by": __version__,
         "schema": model.schema.to_dict(),
-        "head": head_about,
+        "head": {"kind": head.kind, **head.options},
         "about": dict(model.about),
         "evidence": _evidence_texts(model.evidence),
     }
     save_encoder(folder, model.encoder, name=model.encoder_name, input_shape=model.schema.shape, options={}, extra={})
-    replace_file(folder / HEAD, bytes_of(head))
+    replace_file(folder / HEAD, bytes_of(dict(head.tensors)))
     if model.evidence is not None:
         replace_file(folder / EVIDENCE, bytes_of(_evidence_tensors(model.evidence)))
     content["files"] = {path.name: _sha256(path.read_bytes()) for path in sorted(folder.iterdir())}
@@ -210,36 +205,10 @@ def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
     return found
 
 
-def _head_parts(head: Calibrated) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    inner = head.head
-    kind = next((name for name, made in HEADS if isinstance(inner, made)), None)
-    if kind is None:
-        allowed = " or ".join(name for name, _ in HEADS)
-        raise bad_argument(SAVE, "head", allowed, Described(type(inner).__name__))
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in inner.state_dict().items()}
-    about = {"kind": kind, "shift": head.shift, "temperature": head.temperature}
-    if isinstance(inner, KernelHead):
-        about["width"] = inner.width
-    elif isinstance(inner, NearestNeighbours):
-        about |= {"k": inner.k, "nearness": inner.temperature}
-    return about, tensors
-
-
 def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
+    options = dict(about)
     try:
-        inner: nn.Module
-        if about["kind"] == "linear":
-            inner = LinearHead(tensors["weight"], tensors["bias"])
-        elif about["kind"] == "kernel":
-            inner = KernelHead(tensors["centres"], tensors["weight"], tensors["bias"], width=about["width"])
-        elif about["kind"] == "knn":
-            view = Viewpoint(tensors.get("mean"), tensors.get("axes"))
-            inner = NearestNeighbours(view, tensors, k=about["k"], temperature=about["nearness"])
-        else:
-            hidden, dim = tensors["inner.0.weight"].shape
-            inner = MLPHead(dim, hidden, seed=0).requires_grad_(False)
-            inner.load_state_dict(tensors)
-        return Calibrated(inner.eval(), shift=about["shift"], temperature=about["temperature"])
+        return Calibrated.from_parts(HeadParts(options.pop("kind"), options, tensors))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{LOAD}: the stored head cannot be used: {' '.join(str(error).split())[:200]}") from None
 
