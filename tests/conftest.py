@@ -36,6 +36,13 @@ def generator() -> torch.Generator:
 
 
 @pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which data sets are looked for."""
+    monkeypatch.setenv("PUCL_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
 def package_copy(tmp_path: Path) -> Path:
     """A copy of the source tree to add files to and remove files from; put it on PYTHONPATH."""
     import shutil

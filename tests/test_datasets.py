@@ -1,119 +1,34 @@
-"""The official data sets: readers on small files in the official formats, the downloader, the real files if present."""
+"""The official data sets: readers on small files in the official formats, and the real files if present."""
 
 import gzip
-import hashlib
-import http.server
-import json
 import os
 import pickle
 import re
-import struct
-import subprocess
-import sys
-import tarfile
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from dataset_examples import (
+    REAL,
+    both_checksums,
+    cifar_batch,
+    digest,
+    idx,
+    message,
+    noise,
+    write_cifar,
+    write_idx,
+    write_images,
+    write_stl,
+)
 from pucl.data import load
-from pucl.data.download import fetch, prepare
-from pucl.data.sources import SOURCES, Archive, File, Source, data_root, get_source
-from pucl.errors import InputError, MissingDataError
+from pucl.data.download import prepare
+from pucl.data.sources import SOURCES, data_root, get_source
+from pucl.errors import MissingDataError
 from pucl.registry import entries
-
-Bytes = NDArray[np.uint8]
-REAL = data_root()  # before any test sets PUCL_DATA
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PUCL_DATA", str(tmp_path))
-    return tmp_path
-
-
-def noise(*shape: int, seed: int = 0) -> Bytes:
-    return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
-
-
-def message(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def digest(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
-
-
-def both_checksums(path: Path) -> str:
-    """The pattern of an error that names a file of the table with its expected and its found checksum."""
-    official = {file.name: file.md5 for source in SOURCES for file in source.files if source.folder == path.parent}
-    return f"{re.escape(str(path))}: .*expected MD5 {official[path.name]}, found {digest(path.read_bytes())}"
-
-
-# Writers of the official formats.
-
-
-def idx(array: Bytes) -> bytes:
-    return bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
-
-
-def write_idx(folder: Path, part: str, images: Bytes, labels: Sequence[int]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(images)))
-    (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.array(labels, np.uint8))))
-
-
-def cifar_batch(pixels: Bytes, labels: Sequence[int]) -> bytes:
-    """A batch as Python 2 pickled it (protocol 2), opcode by opcode as in the official files."""
-
-    def text(value: bytes) -> bytes:
-        return b"U" + bytes([len(value)]) + value
-
-    number = struct.Struct("<cI").pack
-    array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85" + text(b"b") + b"\x87R"
-    kind = b"cnumpy\ndtype\n" + text(b"u1") + b"K\x00K\x01\x87R(K\x03" + text(b"|") + b"NNN"
-    kind += number(b"J", 0xFFFFFFFF) * 2 + b"K\x00tb"
-    shape = b"".join(number(b"J", size) for size in pixels.shape) + b"\x86"
-    state = b"(K\x01" + shape + kind + b"\x89" + number(b"T", pixels.size) + pixels.tobytes() + b"tb"
-    listed = b"](" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
-    return b"\x80\x02}(" + text(b"data") + array + state + text(b"labels") + listed + b"u."
-
-
-def write_cifar(root: Path, labels: Sequence[int] = range(10)) -> Bytes:
-    """Five batches and a test batch with the same labels; the pixels of the first batch."""
-    folder = root / "cifar-10-batches-py"
-    folder.mkdir()
-    for seed, name in enumerate([*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]):
-        (folder / name).write_bytes(cifar_batch(noise(len(labels), 3072, seed=seed), labels))
-    return noise(len(labels), 3072)
-
-
-def write_stl(root: Path) -> dict[str, Bytes]:
-    """Ten images of each part, class k + 1 at row k; the images as they look, (n, 3, row, column)."""
-    folder = root / "stl10_binary"
-    folder.mkdir()
-    images = {part: noise(10, 3, 96, 96, seed=seed) for seed, part in enumerate(("train", "test", "unlabeled"))}
-    for part, x in images.items():
-        columns_first = b"".join(x[i, c, :, j].tobytes() for i in range(10) for c in range(3) for j in range(96))
-        (folder / f"{part}_X.bin").write_bytes(columns_first)
-        if part != "unlabeled":
-            (folder / f"{part}_y.bin").write_bytes(bytes(range(1, 11)))
-    return images
-
-
-def write_images(folder: Path, *images: Bytes) -> None:
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    folder.mkdir(parents=True, exist_ok=True)
-    for i, pixels in enumerate(images):
-        image.fromarray(pixels).save(folder / f"{i:03}.png")
-
 
 # Where the data lie.
 
@@ -427,183 +342,6 @@ def test_imagenet2_goes_by_membership_and_one_resolution(root: Path) -> None:
     dingo, springer = IMAGEWOOF.index("n02115641"), 10 + IMAGENETTE.index("n02102040")
     assert data.y_train[dingo] and not data.y_train[springer]
     assert np.array_equal(data.x_train[springer], noise(1, 64, 64, 3, seed=101)[0].transpose(2, 0, 1))
-
-
-# The downloader, against a server on this machine
-
-CONTENT = noise(700_000).tobytes()
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves CONTENT with ranges; /short breaks off, /whole ignores ranges, /NAME serves a file of the server."""
-
-    def do_GET(self) -> None:
-        server: Any = self.server
-        body = server.files.get(self.path, CONTENT)
-        wanted = re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) if self.path != "/whole" else None
-        start = int(wanted[1]) if wanted else 0
-        server.seen.append((self.path, start))
-        if wanted and start >= len(body):
-            self.send_error(416)
-            return
-        self.send_response(206 if wanted else 200)
-        self.send_header("Content-Length", str(len(body) - start))
-        self.end_headers()
-        self.wfile.write(body[start : start + 300_000] if self.path == "/short" else body[start:])
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def server() -> Iterator[Any]:
-    made: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.seen, made.files = [], {}
-    made.url = f"http://127.0.0.1:{made.server_address[1]}"
-    thread = threading.Thread(target=made.serve_forever)
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
-
-
-def test_fetch_reports_and_leaves_one_file(server: Any, tmp_path: Path) -> None:
-    shares: list[float] = []
-    fetch(f"{server.url}/a", tmp_path / "new" / "a", md5=digest(CONTENT), report=lambda _, share: shares.append(share))
-    assert (tmp_path / "new" / "a").read_bytes() == CONTENT
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["a"]
-    assert shares == sorted(shares) and shares[-1] == 1.0
-
-
-def test_fetch_continues_after_a_break(server: Any, tmp_path: Path) -> None:
-    target, part = tmp_path / "a", tmp_path / "a.part"
-    for size in (300_000, 600_000):
-        text = message(lambda: fetch(f"{server.url}/short", target, md5=digest(CONTENT)))
-        assert f"the connection broke after {size:,} of 700,000 bytes; run again to continue" in text
-        assert not target.exists() and part.stat().st_size == size
-    fetch(f"{server.url}/short", target, md5=digest(CONTENT))
-    assert target.read_bytes() == CONTENT and not part.exists()
-    assert [start for _, start in server.seen] == [0, 300_000, 600_000]
-
-
-@pytest.mark.parametrize(("where", "have"), [("/whole", CONTENT[:1000]), ("/a", CONTENT)])
-def test_fetch_without_ranges_or_with_nothing_left(server: Any, tmp_path: Path, where: str, have: bytes) -> None:
-    (tmp_path / "a.part").write_bytes(have)
-    fetch(server.url + where, tmp_path / "a", md5=digest(CONTENT))
-    assert (tmp_path / "a").read_bytes() == CONTENT and not (tmp_path / "a.part").exists()
-
-
-def test_a_wrong_checksum_keeps_nothing(server: Any, tmp_path: Path) -> None:
-    text = message(lambda: fetch(f"{server.url}/a", tmp_path / "a", md5="0" * 32))
-    assert f"expected MD5 {'0' * 32}, found {digest(CONTENT)}" in text
-    assert not any(tmp_path.iterdir())
-
-
-def test_prepare_single_files(server: Any, root: Path) -> None:
-    files = tuple(File(name, digest(CONTENT), f"{server.url}/{name}") for name in ("a", "b"))
-    source = Source("mine", ("task",), "page", ("mine",), files)
-    assert prepare(source) and not prepare(source)
-    assert len(server.seen) == 2
-    (root / "mine" / "b").write_bytes(b"damaged")
-    assert prepare(source) and (root / "mine" / "b").read_bytes() == CONTENT
-    assert [path for path, _ in server.seen] == ["/a", "/b", "/b"]
-
-
-def packed(tmp_path: Path, folder: str) -> bytes:
-    made = tmp_path / "made"
-    for part in ("train", "val"):
-        (made / folder / part).mkdir(parents=True)
-    (made / folder / "file").write_bytes(CONTENT)
-    with tarfile.open(made / "a.tgz", "w:gz") as tar:
-        tar.add(made / folder, folder)
-    return (made / "a.tgz").read_bytes()
-
-
-@pytest.mark.parametrize("images", [True, False])
-def test_prepare_an_archive(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images: bool) -> None:
-    root = tmp_path / "root"
-    monkeypatch.setenv("PUCL_DATA", str(root))
-    server.files["/a.tgz"] = packed(tmp_path, "mine-160")
-    archive = Archive(f"{server.url}/a.tgz", digest(server.files["/a.tgz"]), "mine-160")
-    files = () if images else (File("file", digest(CONTENT)),)
-    source = Source("mine", ("task",), "page", ("mine-64", "mine-160"), files, ("train", "val") * images, archive)
-    assert prepare(source) and not prepare(source) and len(server.seen) == 1
-    assert [path.name for path in root.iterdir()] == ["mine-160"]
-    assert (root / "mine-160" / "file").read_bytes() == CONTENT
-    if images:
-        (root / "mine-160" / "val").rmdir()
-        assert "val is missing; move the folder away" in message(lambda: prepare(source))
-    else:
-        (root / "mine-160" / "file").write_bytes(b"damaged")
-        assert prepare(source) and (root / "mine-160" / "file").read_bytes() == CONTENT
-
-
-def test_an_archive_that_is_none(server: Any, root: Path) -> None:
-    source = Source("mine", ("t",), "page", ("mine",), (), ("train",), Archive(f"{server.url}/a.tgz", None, "mine"))
-    assert "cannot unpack it" in message(lambda: prepare(source))
-    assert not any(root.iterdir())
-
-
-# The command
-
-
-def pucl(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    nowhere = "http://127.0.0.1:9"  # no network: every request goes to a closed port
-    environment = {**os.environ, "PUCL_DATA": str(root), "http_proxy": nowhere, "https_proxy": nowhere, "no_proxy": ""}
-    command = [sys.executable, "-m", "pucl", "data", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-
-
-def test_data_list(tmp_path: Path) -> None:
-    for part in ("train", "t10k"):
-        write_idx(tmp_path / "MNIST" / "raw", part, noise(10, 28, 28), range(10))
-    (tmp_path / "cifar-10-batches-py").mkdir()
-    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(b"12345")
-    run = pucl(tmp_path, "list", "--json")
-    assert run.returncode == 0 and run.stderr == ""
-    found = {row["name"]: row for row in json.loads(run.stdout)["datasets"]}
-    assert list(found) == [source.name for source in SOURCES]
-    assert found["mnist"]["state"] == "present" and found["mnist"]["bytes"] > 7000
-    assert found["cifar10"]["state"] == "incomplete" and found["cifar10"]["bytes"] == 5
-    assert found["svhn"]["state"] == "absent" and found["svhn"]["missing"] == ["train_32x32.mat", "test_32x32.mat"]
-    table = pucl(tmp_path, "list")
-    assert table.returncode == 0 and "cifar_medium" in table.stdout and "incomplete" in table.stdout
-
-
-@pytest.mark.parametrize("name", ["svhn", "cifar1", "mnist", "imagenet2"])
-def test_prepare_without_network_is_one_line(tmp_path: Path, name: str) -> None:
-    run = pucl(tmp_path, "prepare", name)
-    assert run.returncode == 2 and run.stdout == "" and run.stderr.count("\n") == 1
-    assert "cannot fetch http" in run.stderr and "refused" in run.stderr
-    assert not any(tmp_path.iterdir())
-
-
-def test_prepare_names_a_damaged_file(tmp_path: Path) -> None:
-    for part in ("train", "t10k"):
-        write_idx(tmp_path / "MNIST" / "raw", part, noise(10, 28, 28), range(10))
-    run = pucl(tmp_path, "prepare", "mnist1")
-    assert run.returncode == 2 and run.stderr.count("\n") == 1
-    assert re.search("train-images-idx3-ubyte.gz: not the official file; expected MD5 f68b3c2d.*found", run.stderr)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("cifar11", "unknown data set 'cifar11': did you mean 'cifar"),
-        ("imagenet1", "get it from https://www.image-net.org/download.php or set PUCL_DATA"),
-    ],
-)
-def test_prepare_what_cannot_be_had(tmp_path: Path, name: str, text: str) -> None:
-    run = pucl(tmp_path, "prepare", name)
-    assert run.returncode == 2 and run.stderr.count("\n") == 1 and text in run.stderr
-
-
-def test_help_has_examples(tmp_path: Path) -> None:
-    for words in (("--help",), ("list", "--help"), ("prepare", "-h")):
-        run = pucl(tmp_path, *words)
-        assert run.returncode == 0 and "Example: pucl data" in run.stdout
-    assert "prepare" in pucl(tmp_path).stdout
 
 
 # The real files, where PUCL_DATA holds them

@@ -1,4 +1,4 @@
-"""Views against slow loops on fixed parameters; the distributions of what they draw; corners and bad options."""
+"""The views of SimCLR against slow loops, and the distribution of what they draw."""
 
 import math
 from typing import Any
@@ -7,27 +7,19 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Tensor
 
-from pucl.errors import InputError
-from pucl.views import known_as, make_view
+from pucl.views import make_view
 from pucl.views.blur import draw_sigma, gaussian_blur
 from pucl.views.colour import LUMA, QUARTER_TURN, Colour, draw_colour, recolour
 from pucl.views.crop import Crop, crop_and_flip, draw_crop
 from pucl.views.simclr import apply
+from view_examples import assert_rate, assert_uniform, images, seeded, some_colours, some_crops
 
 Array = NDArray[np.float64]
 SHAPES = [(3, 9, 9), (3, 7, 12), (1, 8, 5)]
 MANY = 20_000
 YIQ = np.array([[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]])
-
-
-def seeded(seed: int = 0) -> Generator:
-    return Generator().manual_seed(seed)
-
-
-def images(n: int, *shape: int) -> Tensor:
-    return torch.rand(n, *shape, generator=seeded(7))
 
 
 def whole(n: int) -> Crop:
@@ -38,22 +30,6 @@ def whole(n: int) -> Crop:
 def as_is(n: int) -> Colour:
     one = torch.ones(n)
     return Colour(one, one, one, torch.zeros(n), torch.zeros(n).bool())
-
-
-def some_crops() -> Crop:
-    left, top = torch.tensor([0.0, 0.31, 0.5, 0.07, 0.0]), torch.tensor([0.2, 0.0, 0.45, 0.6, 0.0])
-    width, height = torch.tensor([0.4, 0.69, 0.5, 0.81, 1.0]), torch.tensor([0.8, 0.77, 0.55, 0.3, 1.0])
-    return Crop(left, top, width, height, torch.tensor([False, True, True, False, True]))
-
-
-def some_colours() -> Colour:
-    return Colour(
-        torch.tensor([1.3, 0.6, 1.0, 1.0, 0.9]),
-        torch.tensor([0.7, 1.4, 0.0, 1.0, 1.2]),
-        torch.tensor([1.35, 0.0, 0.8, 1.0, 0.6]),
-        torch.tensor([0.1, -0.07, 0.02, 0.25, -0.1]),
-        torch.tensor([False, False, False, False, True]),
-    )
 
 
 # Slow references: one image (c, h, w), one pixel at a time, in float64.
@@ -181,18 +157,6 @@ def test_colours_keep_luma_and_grey(hue: float) -> None:
 # What is drawn. With fixed seeds nothing here is flaky; the bounds are those of statistics (p < 1e-3 on each side).
 
 
-def assert_uniform(values: Tensor, low: float, high: float) -> None:
-    """The Kolmogorov–Smirnov distance to U(low, high) is below 1.95 / √n."""
-    assert values.min() >= low - 1e-5 and values.max() <= high + 1e-5
-    cdf = ((values.double() - low) / (high - low)).sort().values
-    n = len(values)
-    assert (cdf - (torch.arange(n) + 0.5) / n).abs().max() < 1.95 / math.sqrt(n)
-
-
-def assert_rate(hits: Tensor, p: float) -> None:
-    assert abs(hits.double().mean() - p) < 3.3 * math.sqrt(p * (1 - p) / hits.numel())
-
-
 def uniform(rows: int, n: int = MANY) -> Tensor:
     return torch.rand(rows, n, generator=seeded(1))
 
@@ -298,170 +262,3 @@ def test_compiles_into_one_graph() -> None:
 
     x, u = images(7, 3, 8, 6), uniform(13, 7)
     torch.testing.assert_close(torch.compile(view, backend="aot_eager", fullgraph=True)(x, u), view(x, u))
-
-
-@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("name", ["simclr", "scarf", "vector"])
-def test_nothing_waits_for_the_device(name: str) -> None:
-    shape = (16, 3, 32, 32) if name == "simclr" else (16, 8)
-    options: dict[str, Any] = {"blur": 0.5} if name == "simclr" else {}
-    x, g = images(*shape).cuda(), Generator("cuda").manual_seed(0)
-    view = make_view(name, **options)
-    view(x, g)
-    try:
-        torch.cuda.set_sync_debug_mode("error")
-        out = view(x, g)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert out.shape == x.shape and out.isfinite().all()
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_devices_agree() -> None:
-    x, crop, colour, sigma = images(5, 3, 32, 32), some_crops(), some_colours(), torch.full((5,), 0.7)
-    crop_there, colour_there = Crop(*(p.cuda() for p in crop)), Colour(*(p.cuda() for p in colour))
-    there = apply(x.cuda(), crop_there, colour_there, sigma.cuda())
-    torch.testing.assert_close(there.cpu(), apply(x, crop, colour, sigma), rtol=0, atol=1e-5)
-
-
-@pytest.mark.filterwarnings("default")  # the compiler itself uses what PyTorch calls deprecated
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_compiled_is_the_same_view() -> None:
-    x = images(16, 3, 32, 32).cuda()
-    plain, fast = (make_view("simclr", compiled=c)(x, Generator("cuda").manual_seed(0)) for c in (False, True))
-    torch.testing.assert_close(fast, plain, rtol=0, atol=1e-5)
-
-
-# Tables and vectors.
-
-
-def test_scarf_draws_from_the_marginals() -> None:
-    n, d = 500, 8
-    x = torch.randn(n, d, generator=seeded())
-    out = make_view("scarf")(x, seeded(1))
-    assert all(torch.isin(out[:, j], x[:, j]).all() for j in range(d))
-    changed = out != x
-    assert_rate(changed, 0.3 * (1 - 1 / n))
-    assert changed.any(dim=1).double().mean() < 1 and not changed.all(dim=1).any(), "features change one by one"
-    sources = (out[:, None] == x).float()  # (i, k, j): feature j of row i is that of row k
-    assert sources.sum(dim=1).eq(1).all()
-    donors = sources.argmax(dim=1)[changed].double()
-    assert abs(donors.mean() - (n - 1) / 2) < 4 * n / math.sqrt(12 * len(donors))
-    assert torch.equal(make_view("scarf", corruption=0)(x, seeded()), x)
-
-
-def test_scarf_noise_is_in_units_of_the_spread() -> None:
-    x = torch.randn(4000, 3, generator=seeded()) * torch.tensor([0.1, 1.0, 10.0])
-    moved = make_view("scarf", corruption=0, noise=0.2)(x, seeded(1)) - x
-    ratio = moved.std(dim=0) / x.std(dim=0)
-    assert torch.allclose(ratio, torch.full((3,), 0.2), rtol=4 / math.sqrt(2 * 4000))
-
-
-def test_feature_noise_is_what_it_was() -> None:
-    x, g = torch.randn(40, 5, generator=seeded()), seeded(2)
-    noisy = x + 0.1 * x.std(dim=0, correction=0) * torch.randn(x.shape, generator=g)
-    donor = torch.randint(40, x.shape, generator=g)
-    expected = torch.where(torch.rand(x.shape, generator=g) < 0.2, x.gather(0, donor), noisy)
-    assert torch.equal(make_view("feature_noise")(x, seeded(2)), expected)
-    assert torch.equal(make_view("scarf", corruption=0.2, noise=0.1)(x, seeded(2)), expected)
-
-
-def test_vector_dropout_keeps_the_mean() -> None:
-    x = 1 + torch.rand(400, 50, generator=seeded())
-    out = make_view("vector", noise=0, mix=0, dropout=0.25)(x, seeded(1))
-    dropped = out == 0
-    assert_rate(dropped, 0.25)
-    torch.testing.assert_close(out[~dropped], (x / 0.75)[~dropped])
-
-
-def test_vector_mixes_with_another_row() -> None:
-    n = 3000
-    out = make_view("vector", noise=0, dropout=0, mix=0.3)(torch.eye(n), seeded())
-    weight = 1 - out.diagonal()
-    assert_uniform(weight, 0, 0.3)
-    other = out - out.diagonal().diag()
-    assert (other > 0).sum(dim=1).eq(1).all()
-    torch.testing.assert_close(other.sum(dim=1), weight, rtol=0, atol=1e-6)
-    ahead = (other.argmax(dim=1) - torch.arange(n)) % n
-    assert_uniform(ahead.double(), 1, n - 1)
-    view = make_view("vector", noise=0, dropout=0)
-    assert all((view(torch.eye(2), seeded(seed)) > 0).all() for seed in range(20)), "of two rows always the other"
-
-
-def test_vector_mixes_with_near_rows_when_asked() -> None:
-    groups = torch.eye(6).repeat_interleave(4, dim=0) * (1 + torch.arange(24.0))[:, None]  # same directions by fours
-    view = make_view("vector", noise=0, dropout=0, mix=0.5, neighbours=3)
-    partners = set()
-    for seed in range(20):
-        out = view(groups, seeded(seed))
-        assert ((out > 0) == (groups > 0)).all(), "only rows of the same direction are mixed"
-        partners.add(bool(out[1, 0] > groups[1, 0]))
-    assert partners == {False, True}, "not always the same neighbour"
-    nearest = make_view("vector", noise=0, dropout=0, neighbours=1)(groups, seeded())
-    assert (nearest != groups).any(dim=1).all(), "a row is not its own neighbour"
-    assert view(groups[:2], seeded()).shape == (2, 6) and torch.equal(view(groups[:1], seeded()), groups[:1])
-
-
-def test_vector_noise_is_in_units_of_the_spread() -> None:
-    x = torch.randn(4000, 3, generator=seeded()) * torch.tensor([0.1, 1.0, 10.0])
-    moved = make_view("vector", noise=0.2, dropout=0, mix=0)(x, seeded(1)) - x
-    assert torch.allclose(moved.std(dim=0) / x.std(dim=0), torch.full((3,), 0.2), rtol=4 / math.sqrt(2 * 4000))
-
-
-@pytest.mark.parametrize("name", ["scarf", "feature_noise", "vector"])
-def test_one_row_alone(name: str) -> None:
-    x = torch.rand(1, 4, generator=seeded())
-    assert make_view(name)(x, seeded()).isfinite().all()
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("simclr", {"scale": (0, 1)}, "simclr: scale must be two numbers 0 < low ≤ high ≤ 1; got (0, 1)"),
-        ("simclr", {"scale": (0.5, 1.1)}, "simclr: scale must be two numbers 0 < low ≤ high ≤ 1; got (0.5, 1.1)"),
-        ("simclr", {"scale": (0.5, 0.2)}, "simclr: scale must be two numbers 0 < low ≤ high ≤ 1; got (0.5, 0.2)"),
-        ("simclr", {"scale": 0.5}, "simclr: scale must be two numbers 0 < low ≤ high ≤ 1; got 0.5"),
-        ("simclr", {"aspect": (2, 1)}, "simclr: aspect must be two numbers 0 < low ≤ high; got (2, 1)"),
-        ("simclr", {"sigma": (0.0, 1.0)}, "simclr: sigma must be two numbers 0 < low ≤ high; got (0.0, 1.0)"),
-        ("simclr", {"flip": 1.5}, "simclr: flip must be a number within [0, 1]; got 1.5"),
-        ("simclr", {"jitter": -0.1}, "simclr: jitter must be a number within [0, 1]; got -0.1"),
-        ("simclr", {"greyscale": "no"}, "simclr: greyscale must be a number within [0, 1]; got 'no'"),
-        ("simclr", {"blur": math.nan}, "simclr: blur must be a number within [0, 1]; got nan"),
-        ("simclr", {"hue": -0.1}, "simclr: hue must be a finite number ≥ 0; got -0.1"),
-        ("simclr", {"strength": None}, "simclr: strength must be a finite number ≥ 0; got None"),
-        ("scarf", {"corruption": 2}, "scarf: corruption must be a number within [0, 1]; got 2"),
-        ("scarf", {"noise": -1}, "scarf: noise must be a finite number ≥ 0; got -1"),
-        ("feature_noise", {"swap": 2}, "feature_noise: swap must be a number within [0, 1]; got 2"),
-        ("vector", {"dropout": 1}, "vector: dropout must be a number in [0, 1); got 1"),
-        ("vector", {"dropout": -1}, "vector: dropout must be a number in [0, 1); got -1"),
-        ("vector", {"mix": 1.1}, "vector: mix must be a number within [0, 1]; got 1.1"),
-        ("vector", {"neighbours": 0.5}, "vector: neighbours must be a whole number ≥ 0; got 0.5"),
-    ],
-)
-def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
-    x = images(2, 3, 4, 4) if name == "simclr" else images(2, 4)
-    with pytest.raises(InputError) as caught:
-        make_view(name, **options)(x, seeded())
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("name", "x", "message"),
-    [
-        ("simclr", torch.rand(3, 8, 8), r"got shape \(3, 8, 8\) of torch.float32"),
-        ("simclr", torch.rand(2, 4, 8, 8), r"images \(n, c, h, w\) with c = 1 or 3"),
-        ("simclr", torch.ones(2, 3, 8, 8).long(), "as uint8 or float"),
-        ("scarf", torch.ones(2, 3).long(), r"scarf: x must be rows \(n, d\) of floating-point features"),
-        ("vector", torch.rand(2, 3, 4), r"got shape \(2, 3, 4\) of torch.float32"),
-    ],
-)
-def test_bad_input(name: str, x: Tensor, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make_view(name)(x, seeded())
-
-
-def test_a_registered_view_is_known_by_name_and_options() -> None:
-    assert known_as("simclr") == known_as(make_view("simclr")) == "simclr"
-    assert known_as(make_view("simclr", scale=(0.6, 1.0), flip=0.0)) == "simclr(flip=0.0, scale=(0.6, 1.0))"
-    assert known_as(lambda x, _: x) is None
