@@ -1,15 +1,23 @@
-# Two commands from a fresh clone: `make demo` and `make test`. Both set up .venv on first use and reuse it afterwards.
+# From a fresh clone: `make demo`, `make quick` (90 seconds), `make test` (everything). They set up .venv on first use.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs install lint types pytest format clean
+.PHONY: demo quick test test-cuda docs install lint types pytest format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pucl demo
 
+# For a first change: the linter and the tests that are quick and need no GPU.
+quick: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not cuda"
+
 test: lint types pytest
+
+# Before a change of anything that touches a device.
+test-cuda: $(VENV)/.dev
+	$(BIN)/python -m pytest -m cuda
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import sys
 import warnings
@@ -22,6 +23,14 @@ class Run(NamedTuple):
 
 
 Command = Callable[..., Run]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked ``cuda`` are skipped where there is no CUDA device."""
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("cuda"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,6 +81,11 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labellers that would average several draws make do with one, for time."""
     monkeypatch.setattr("pucl.ranking.cvir.REPEATS", ())
+
+
+def heads(text: str) -> list[str]:
+    """The first words of every line, up to a colon or a number; indented lines are reasons and may change."""
+    return [re.split(r"[:\d]", line)[0].rstrip() for line in text.splitlines() if line and not line.startswith(" ")]
 
 
 def environment(pythonpath: Path) -> dict[str, str]:

@@ -20,9 +20,7 @@ from typing import Any
 
 import pytest
 
-from test_examples import heads
-
-from conftest import ROOT
+from conftest import ROOT, heads
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

@@ -60,7 +60,7 @@ def test_standardise_of_images_is_exact(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_no_float_copy_of_the_whole_set(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    convert, isfinite = inputs._float64, torch.isfinite
+    convert, isfinite = inputs.in_float64, torch.isfinite
 
     def note_convert(x: Tensor) -> Tensor:
         seen.append(x.numel())
@@ -71,7 +71,7 @@ def test_no_float_copy_of_the_whole_set(monkeypatch: pytest.MonkeyPatch) -> None
         return isfinite(x)
 
     monkeypatch.setattr(inputs, "PIECE", 70)
-    monkeypatch.setattr(inputs, "_float64", note_convert)
+    monkeypatch.setattr(inputs, "in_float64", note_convert)
     monkeypatch.setattr(torch, "isfinite", note_isfinite)
     x = torch.rand(50, 1, 4, 5)
     Standardise.of(x)

@@ -8,18 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, heads
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 LONGEST = 70  # lines
 LOOSE = 0.06  # another build of torch rounds differently, and training amplifies it
 
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-
-
-def heads(text: str) -> list[str]:
-    """The first words of every line, up to a colon or a number; indented lines are reasons and may change."""
-    return [re.split(r"[:\d]", line)[0].rstrip() for line in text.splitlines() if line and not line.startswith(" ")]
 
 
 def truths(text: str) -> list[float]:

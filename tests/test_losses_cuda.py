@@ -10,7 +10,7 @@ from pucl.registry import entries
 
 from references import options
 
-pytestmark = pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a CUDA device, Triton")
+pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not HAS_TRITON, reason="needs Triton")]
 
 LOSSES = list(entries("losses"))
 

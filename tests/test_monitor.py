@@ -208,7 +208,7 @@ def watch_waits(mode: str) -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_one_wait_for_the_gpu() -> None:
     z1, z2 = draw(300, 64).cuda(), draw(300, 64, seed=1).cuda()
     measure(z1, z2, separation=separation(z1, z2))

@@ -4,7 +4,7 @@ The kernels run on a GPU, or anywhere in Triton's interpreter (TRITON_INTERPRET=
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,13 +20,17 @@ from pucl.encoders.stem import StemConvolution
 CUDA = torch.cuda.is_available()
 INTERPRETED = not CUDA and os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cuda" if CUDA else "cpu"
-
-needs_kernels = pytest.mark.skipif(
-    not (HAS_TRITON and (CUDA or INTERPRETED)), reason="needs Triton and a CUDA device or TRITON_INTERPRET=1"
-)
-needs_cuda = pytest.mark.skipif(not (CUDA and HAS_TRITON), reason="needs a CUDA device, Triton")
-
+Test = Callable[..., None]
 Results = dict[str, Tensor]
+
+
+def needs_cuda(test: Test) -> Test:
+    return pytest.mark.cuda(pytest.mark.skipif(not HAS_TRITON, reason="needs Triton")(test))
+
+
+def needs_kernels(test: Test) -> Test:
+    """Triton on a CUDA device, or its interpreter."""
+    return test if INTERPRETED and HAS_TRITON else needs_cuda(test)
 
 
 def noise(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -12,7 +12,7 @@ from pucl.encoders import make_encoder
 from pucl.training import Checkpoints, Pretrained, TrainConfig, pretrain
 
 pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+    pytest.mark.cuda,
     pytest.mark.filterwarnings("ignore"),  # compilers warn of what they choose
 ]
 RNG = np.random.default_rng(0)

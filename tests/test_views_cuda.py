@@ -14,7 +14,7 @@ from view_examples import images, some_colours, some_crops
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 @pytest.mark.parametrize("name", ["simclr", "scarf", "vector"])
 def test_nothing_waits_for_the_device(name: str) -> None:
     shape = (16, 3, 32, 32) if name == "simclr" else (16, 8)
@@ -30,7 +30,7 @@ def test_nothing_waits_for_the_device(name: str) -> None:
     assert out.shape == x.shape and out.isfinite().all()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_devices_agree() -> None:
     x, crop, colour, sigma = images(5, 3, 32, 32), some_crops(), some_colours(), torch.full((5,), 0.7)
     crop_there, colour_there = Crop(*(p.cuda() for p in crop)), Colour(*(p.cuda() for p in colour))
@@ -39,7 +39,7 @@ def test_devices_agree() -> None:
 
 
 @pytest.mark.filterwarnings("default")  # the compiler itself uses what PyTorch calls deprecated
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_compiled_is_the_same_view() -> None:
     x = images(16, 3, 32, 32).cuda()
     plain, fast = (make_view("simclr", compiled=c)(x, Generator("cuda").manual_seed(0)) for c in (False, True))

@@ -82,11 +82,11 @@ class Standardise(nn.Module):
         """
         axes = (0, 2, 3) if x.ndim == 4 else (0,)
         unit = 255 if x.dtype == torch.uint8 else 1
-        near = _float64(x[:1]).mean(dim=axes, keepdim=True)
+        near = in_float64(x[:1]).mean(dim=axes, keepdim=True)
         near = near.round() if unit == 255 else near
         total, square = torch.zeros_like(near), torch.zeros_like(near)
         for piece in pieces(x):
-            away = _float64(piece) - near
+            away = in_float64(piece) - near
             total += away.sum(dim=axes, keepdim=True)
             square += away.square_().sum(dim=axes, keepdim=True)
         count = x.numel() // max(1, near.numel())
@@ -100,7 +100,7 @@ class Standardise(nn.Module):
         return (x - self.mean) / self.scale
 
 
-def _float64(x: Tensor) -> Tensor:
+def in_float64(x: Tensor) -> Tensor:
     """What `to_float` gives, in float64, with uint8 left on its scale of 0 to 255."""
     return (x if x.dtype == torch.uint8 else x.to(torch.float32)).to(torch.float64)
 
