@@ -3,26 +3,17 @@
 import math
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.live import Live
+    from rich.progress import Progress, TaskID
 
 PAUSE = 0.5  # seconds between two drawings
 WINDOW = 20  # drawings that the speed is measured over: ten seconds, or twenty steps where a step takes longer
-
-
-class Mark(NamedTuple):
-    """Where the run stood at some moment: seconds on the clock, steps and images done."""
-
-    at: float
-    step: int
-    images: int
 
 
 class Bar:
@@ -56,80 +47,85 @@ class Bar:
         self._epochs, self._steps_per_epoch, self._label = epochs, steps_per_epoch, label
         self._enabled, self._console, self._clock = enabled, console, clock
         self._total = epochs * steps_per_epoch
-        self._marks: deque[Mark] = deque(maxlen=WINDOW + 1)
-        self._live: Live | None = None
+        self._progress: Progress | None = None
+        self._task: TaskID
+        self._first, self._step = first_step, first_step
+        self._loss: Callable[[], float] | None = None
+        self._images = 0  # of one step
+        self._drawn = math.inf  # when the last drawing was made
         self._due = math.inf  # when to draw next; never, unless there is a terminal
-        self._began = 0.0
-        self._images = 0
-        self._first = first_step
-        self._last: tuple[int, Callable[[], float] | None] = first_step, None
 
     def __enter__(self) -> Self:
         if self._enabled:
             from rich.console import Console
-            from rich.live import Live
 
             console = self._console or Console(stderr=True)
             if console.is_terminal:
-                # Only what would land on the screen anyway may be redirected to it.
-                self._live = Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
-                self._live.start()
-                self._due, self._began = -math.inf, self._clock()
-                self._show(self._live, [self._epoch(self._first + 1), "starting"], self._first)
+                self._progress = _progress_on(console, bool(self._label), self._clock)
+                words = f"{self._epoch(self._first + 1)}  starting"
+                self._task = self._progress.add_task(self._label, total=self._total, completed=self._first, words=words)
+                self._progress.start()
+                self._due = -math.inf
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live is None:
+        if self._progress is None:
             return
         try:
-            if kind is None and self._marks:  # after an error the loss may be out of reach
-                self._draw(self._live, f"{duration(self._clock() - self._began)} in all")
+            if kind is None and self._step > self._first:  # after an error the loss may be out of reach
+                self._draw(self._progress, last=True)
         finally:
             self._due = math.inf
-            self._live.stop()
+            self._progress.stop()
 
     def update(self, step: int, loss: Callable[[], float] | None, images: int) -> None:
-        """Tell that `step` steps of the run are done, the last of them with `images` images.
+        """Note that `step` steps of the run are done, the last of them with `images` images.
 
         `loss` is called only when the line is drawn, since reading it may have to wait for a GPU.
         """
-        self._images += images
-        self._last = step, loss
-        if self._clock() >= self._due and self._live is not None:
-            self._draw(self._live)
+        self._step, self._loss, self._images = step, loss, images
+        if self._clock() >= self._due and self._progress is not None:
+            self._draw(self._progress)
 
-    def _draw(self, live: "Live", ending: str = "") -> None:
-        step, loss = self._last
-        parts = [self._epoch(step)] + ([] if loss is None else [f"loss {loss_text(loss())}"])
-        now = Mark(self._clock(), step, self._images)  # after the loss: by then the device has caught up
-        if not self._marks or step > self._marks[-1].step:
-            self._marks.append(now)
-        seconds, steps, images = (b - a for a, b in zip(self._marks[0], self._marks[-1], strict=True))
-        if seconds > 0:
-            parts.append(f"{rate_text(images / seconds)} images/s")
-            ending = ending or f"{duration((self._total - step) * seconds / steps)} left"
-        self._show(live, [*parts, ending], step)
-        self._due = now.at + PAUSE
+    def _draw(self, progress: "Progress", *, last: bool = False) -> None:
+        parts = [self._epoch(self._step)]
+        if self._loss is not None:
+            parts.append(f"loss {loss_text(self._loss())}")
+        now = self._clock()  # after the loss: by then the device has caught up
+        progress.speed_estimate_period = WINDOW * max(PAUSE, now - self._drawn)
+        progress.update(self._task, completed=self._step)
+        task = progress.tasks[0]
+        if task.speed:
+            parts.append(f"{rate_text(task.speed * self._images)} images/s")
+        if last:
+            parts.append(f"{duration(task.elapsed or 0)} in all")
+        elif task.speed:
+            parts.append(f"{duration((self._total - self._step) / task.speed)} left")
+        progress.update(self._task, words="  ".join(parts), refresh=True)
+        self._drawn, self._due = now, now + PAUSE
 
     def _epoch(self, step: int) -> str:
         return f"epoch {min((step - 1) // self._steps_per_epoch + 1, self._epochs)}/{self._epochs}"
 
-    def _show(self, live: "Live", parts: list[str], done: int) -> None:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
 
-        label, text = self._label and f"{self._label}  ", "  ".join(parts).rstrip()
-        width = min(20, live.console.width - len(label) - len(text) - 3)  # the bar gives way to the words
-        line = Table.grid()
-        if width >= 5:
-            bar = ProgressBar(total=self._total, completed=done, width=width)
-            line.add_row(Text(label), bar, Text(f"  {text}"))
-        else:
-            line.add_row(Text(label + text, no_wrap=True, overflow="ellipsis"))
-        live.update(line, refresh=True)
+def _progress_on(console: "Console", labelled: bool, clock: Callable[[], float]) -> "Progress":
+    """A label, a bar that gives way where the terminal is narrow, and words that are cut only then."""
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    bar = BarColumn(None, table_column=Column(max_width=20))
+    words = TextColumn(" {task.fields[words]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+    return Progress(
+        *([TextColumn("{task.description} ", markup=False)] if labelled else []),
+        bar,
+        words,
+        console=console,
+        auto_refresh=False,
+        redirect_stdout=sys.stdout.isatty(),  # only what would land on the screen anyway may be redirected to it
+        get_time=clock,
+    )
 
 
 def rate_text(rate: float) -> str:
