@@ -1,6 +1,8 @@
 """Small models and the data they are made from, for the tests of model folders, scoring, export and the command."""
 
 import csv
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from pucl import __version__
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.fitting.own import fit_own
@@ -18,7 +19,9 @@ from pucl.heads.kernel import KernelHead
 from pucl.heads.knn import knn
 from pucl.heads.mlp import MLPHead
 from pucl.models.model import Model
+from pucl.models.record import Choices, FitRecord, RowCounts
 from pucl.models.schema import Schema
+from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
 
 N, LABELLED = 60, 20
@@ -101,7 +104,23 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
             "mlp": MLPHead(dim, 8, seed=0),
             "knn": knn(neighbours, labelled, pseudo, k=5, temperature=0.5, centred=True, even=0.5),
         }
-        about = {"version": __version__, "prior": {"value": 0.3}}
+        record = FitRecord(
+            schema.kind, RowCounts(20, 4, 16), PriorEstimate(0.3, 0.3, 0.3, "given"), Choices(encoder, "pupl", head)
+        )
         inner = heads[head].eval().requires_grad_(False)
         calibrated = Calibrated(inner, shift=0.2, temperature=2.0)
-        return Model(schema, network.eval().requires_grad_(False), encoder, calibrated, about)
+        return Model(schema, network.eval().requires_grad_(False), encoder, calibrated, record)
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def resign(folder: Path, whole: dict[str, Any] | None = None, **content: Any) -> None:
+    """Change model.json, whole or in part, as somebody does who knows about its checksums."""
+    path = folder / "model.json"
+    stored = {**(whole or json.loads(path.read_text(encoding="utf-8"))), **content}
+    stored.pop("sha256")
+    stored["files"] = {name: sha256((folder / name).read_bytes()) for name in stored["files"]}
+    canonical = json.dumps(stored, separators=(",", ":")).encode()
+    path.write_text(json.dumps({**stored, "sha256": sha256(canonical)}), encoding="utf-8")

@@ -1,10 +1,14 @@
 """Reports of made-up fits on real rows: digits as pictures, breast cancer as a table, vectors without names."""
 
-from dataclasses import dataclass
+import importlib.util
+import json
+import re
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.decomposition import PCA
@@ -12,9 +16,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
+from pucl.data import Kind
 from pucl.models.evidence import Evidence, Shown
-from pucl.selection.scores import pu_scores
+from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, TrainingChoices
+from pucl.models.schema import Schema
+from pucl.priors import PriorEstimate
+from pucl.selection.scores import Estimate, pu_scores
 
+HOSTILE = "</script><img src=x onerror=alert(1)>"
 SHARE_LABELLED = 0.3
 LISTED = 60
 
@@ -23,7 +32,7 @@ LISTED = 60
 class Fit:
     """Rows with what a model would know of them."""
 
-    kind: str
+    kind: Kind
     ids: tuple[str, ...]
     logit: NDArray[np.float32]
     labelled: NDArray[np.bool_]
@@ -60,72 +69,63 @@ def evidence_of(fit: Fit) -> Evidence:
     )
 
 
-def about_of(fit: Fit) -> dict[str, Any]:
+def record_of(fit: Fit) -> FitRecord:
     held = np.arange(len(fit.logit)) % 2 == 0
-    scores = pu_scores(fit.logit[held], fit.labelled[held], prior=fit.prior)
-    metrics = ("proxy_accuracy", "auc", "precision", "recall", "f1")
-    return {
-        "version": "0.1.0",
-        "created": "2025-11-15T12:17:00+00:00",
-        "kind": fit.kind,
-        "seed": 0,
-        "seconds": 192.4,
-        "rows": {"n": len(fit.logit), "labelled": int(fit.labelled.sum()), "unlabelled": int((~fit.labelled).sum())},
-        "fingerprint": "sha256:7c1e8b52f0",
-        "source": {"image": "digits/", "table": "biopsies.csv", "vector": "embeddings.npy"}[fit.kind],
-        "schema": {"shape": [8, 8, 1], "columns": dict.fromkeys(fit.values or {}, "number")},
-        "choices": {
-            "encoder": "small_cnn",
-            "objective": "pucl",
-            "view": "small_image",
-            "labeller": "prototypes",
-            "head": "nnpu",
-            "epochs": 60,
-            "batch_size": 256,
-            "temperature": 0.5,
-        },
-        "reasons": [
+    training = TrainingChoices("pucl", "small_image", 60, 256, "lars", 4.0, 1e-4)
+    return FitRecord(
+        kind=fit.kind,
+        rows=RowCounts(len(fit.logit), int(fit.labelled.sum()), int((~fit.labelled).sum())),
+        prior=PriorEstimate(fit.prior, fit.prior - 0.035, fit.prior + 0.04, "dedpul"),
+        choices=Choices("small_cnn", "prototypes", "nnpu", training),
+        reasons=(
             "Encoder small_cnn: pictures of 8 × 8 pixels are too small for a residual network.",
             "Objective pucl: with 160 labelled positives the labels say more than the views alone.",
             "Head nnpu: it had the highest estimated AUC on held-out rows.",
-        ],
-        "candidates": [
+        ),
+        candidates=(
             candidate("nnpu", 0.981, 0.952, chosen=True),
             candidate("linear", 0.974, 0.949),
             candidate("nearest_centroid", 0.951, 0.921),
-        ],
-        "prior": {"value": fit.prior, "low": fit.prior - 0.035, "high": fit.prior + 0.04, "method": "dedpul"},
-        "metrics": {
-            name: {"value": getattr(scores, name).value, "error": getattr(scores, name).error} for name in metrics
-        },
-        "diagnostics": [
+        ),
+        metrics=pu_scores(fit.logit[held], fit.labelled[held], prior=fit.prior),
+        diagnostics=(
             "Clusters gather the positives: held-out labelled rows lie in richer clusters than U (AUC 0.91).",
             "Rich clusters hold 93% of the held-out labelled positives and 31% of U.",
             "Warning: the two labellers agree on 88% of U only (kappa 0.61).",
-        ],
-        "warnings": ["Only 160 labelled positives: the estimates are coarse; label 40 more to halve their errors."],
-        "history": [epoch(k) for k in range(1, 61)],
-        "command": "pucl train digits/ --labels labels.csv --objective pucl --head nnpu --epochs 60 --seed 0",
-    }
+        ),
+        warnings=("Only 160 labelled positives: the estimates are coarse; label 40 more to halve their errors.",),
+        history=tuple(epoch(k) for k in range(1, 61)),
+        seconds=192.4,
+        fingerprint="sha256:7c1e8b52f0",
+        pucl_version="0.1.0",
+        source={"image": "digits/", "table": "biopsies.csv", "vector": "embeddings.npy"}[fit.kind],
+        created="2025-11-15T12:17:00+00:00",
+        command="pucl train digits/ --labels labels.csv --objective pucl --head nnpu --epochs 60 --seed 0",
+    )
 
 
-def candidate(name: str, auc: float, accuracy: float, *, chosen: bool = False) -> dict[str, Any]:
-    return {
-        "name": name,
-        "auc": {"value": auc, "error": 0.009},
-        "accuracy": {"value": accuracy, "error": 0.014},
-        "chosen": chosen,
-    }
+def bare_record(prior: float = 0.3, **known: Any) -> FitRecord:
+    """The least a record holds."""
+    estimate = PriorEstimate(prior, prior, prior, "given")
+    return FitRecord("vector", RowCounts(2, 1, 1), estimate, Choices("raw", "pupl", "linear"), **known)
 
 
-def epoch(k: int) -> dict[str, float]:
+def schema_of(fit: Fit) -> Schema:
+    return Schema("image", (8, 8, 1), dict.fromkeys(fit.values or {}, "number"))
+
+
+def candidate(name: str, auc: float, accuracy: float, *, chosen: bool = False) -> CandidateScores:
+    return CandidateScores(name, chosen, Estimate(auc, 0.009), Estimate(accuracy, 0.014))
+
+
+def epoch(k: int) -> EpochRecord:
     wave = 0.03 * np.sin(k)
-    return {
-        "epoch": k,
-        "loss": 4.1 + 1.3 * np.exp(-k / 12) + wave,
-        "learning_rate": 0.0015 * (1 + np.cos(np.pi * k / 60)),
-        "alignment": 0.9 - 0.6 * np.exp(-k / 9) + wave / 3,
-    }
+    return EpochRecord(
+        k,
+        loss=4.1 + 1.3 * np.exp(-k / 12) + wave,
+        learning_rate=0.0015 * (1 + np.cos(np.pi * k / 60)),
+        alignment=0.9 - 0.6 * np.exp(-k / 9) + wave / 3,
+    )
 
 
 @cache
@@ -167,7 +167,7 @@ def noise(n: int = 5_000, side: int = 96) -> Fit:
     )
 
 
-def _fit(kind: str, rows: NDArray[np.float64], positive: NDArray[np.bool_], ids: tuple[str, ...], **shown: Any) -> Fit:
+def _fit(kind: Kind, rows: NDArray[np.float64], positive: NDArray[np.bool_], ids: tuple[str, ...], **shown: Any) -> Fit:
     rng = np.random.default_rng(0)
     scaled = StandardScaler().fit_transform(rows)
     model = LogisticRegression(C=0.002, max_iter=500)
@@ -176,3 +176,48 @@ def _fit(kind: str, rows: NDArray[np.float64], positive: NDArray[np.bool_], ids:
     place = PCA(2, random_state=0).fit_transform(scaled).astype(np.float32)
     prior = float(positive[~labelled].mean())
     return Fit(kind, ids, logit, labelled, place, prior, **shown)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, re.DOTALL)
+    assert found
+
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} in the data")
+
+    data: dict[str, Any] = json.loads(found[1], parse_constant=refuse)
+    return data
+
+
+def hostile() -> tuple[FitRecord, Evidence, Schema]:
+    """A record, evidence and a schema whose every text tries to become markup."""
+    fit = table()
+    values = {HOSTILE: tuple(HOSTILE for _ in fit.ids), **(fit.values or {})}
+    odd = replace(fit, ids=tuple(f"{HOSTILE}\u2028\ud800\x00{i}" for i in range(len(fit.ids))), values=values)
+    training = TrainingChoices('" onclick="x', HOSTILE, 1, 2, "{{data}}", 1.0, 0.0)
+    record = replace(
+        record_of(odd),
+        source=HOSTILE,
+        command=HOSTILE,
+        warnings=(HOSTILE,),
+        diagnostics=(f"Warning: {HOSTILE}",),
+        reasons=(HOSTILE,),
+        created=HOSTILE,
+        pucl_version=HOSTILE,
+        fingerprint="{{script}}",
+        choices=Choices(HOSTILE, HOSTILE, HOSTILE, training, HOSTILE),
+        candidates=(CandidateScores(HOSTILE, True, Estimate(0.5, 0.1)),),
+        prior=PriorEstimate(fit.prior, 0.1, 0.9, HOSTILE),
+    )
+    return record, evidence_of(odd), Schema("table", (3,), {HOSTILE: HOSTILE})
+
+
+def few(evidence: Evidence, **changed: Any) -> Evidence:
+    nobody = Shown((), np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, bool))
+    empty = {"points": nobody, "place": np.zeros((0, 2), np.float32), "top": nobody, "unsure": nobody}
+    return replace(evidence, **{**empty, **changed})
+
+
+def without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "PIL" else real(name))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from model_examples import HEADER, N, S, changed, table_rows, vectors, write_images, write_table
-from pucl.models.folder import load_model, read_about
+from pucl.models.folder import load_model, read_card
 
 from conftest import Command, Run
 
@@ -53,7 +53,7 @@ def test_from_data_to_a_report(pucl: Command, tmp_path: Path) -> None:
     report = pucl("report", "model")
     assert report == (0, f"Report: {Path('model/report.html')}\n", "")
     assert "<html" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
-    assert "pucl fit people.csv" in load_model("model").about["command"]
+    assert "pucl fit people.csv" in str(load_model("model").record.command)
 
 
 def test_every_verb_speaks_json(pucl: Command) -> None:
@@ -62,7 +62,7 @@ def test_every_verb_speaks_json(pucl: Command) -> None:
     predict = json.loads(pucl("predict", "model", "people.csv", "--out", "scores.parquet", "--json").out)
     assert (predict["rows"], predict["out"]) == (N, "scores.parquet") and 0 < predict["positive"] < N
     inspect = json.loads(pucl("inspect", "model", "--json").out)
-    assert list(inspect["schema"]["columns"]) == ["age", "city", "height"] and inspect["format"] == 1
+    assert list(inspect["schema"]["columns"]) == ["age", "city", "height"] and inspect["format"] == 2
     report = json.loads(pucl("report", "model", "--json").out)
     assert report["bytes"] == Path(report["out"]).stat().st_size
     prior = json.loads(pucl("prior", "people.csv", *READ, "--method", "elkan_noto", "--json").out)
@@ -101,8 +101,7 @@ def test_warnings_are_clean_lines_and_kept(pucl: Command) -> None:
     write_table(Path("same.csv"), rows, [*HEADER, "same"])
     fit = pucl("fit", "same.csv", *READ, *QUICK, "--out", "model")
     assert fit.code == 0 and fit.err == "pucl: warning: constant columns are dropped: 'same'\n"
-    about = read_about("model")["about"]
-    assert about["warnings"] == ["constant columns are dropped: 'same'"]
+    assert read_card("model").record.warnings == ("constant columns are dropped: 'same'",)
     assert load_model("model").schema.needed == ("age", "city", "height")
     assert "Warning: constant columns are dropped" in pucl("inspect", "model").out
     write_table(Path("new.csv"), changed("city", "Rome", 3, 30))
@@ -134,7 +133,7 @@ def test_a_file_of_options_and_the_command_line_wins(pucl: Command) -> None:
     Path("fit.toml").write_text(CONFIG, encoding="utf-8")
     found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--prior", "0.4", "--seed", "4").out)
     assert found["prior"]["value"] == 0.4 and found["seed"] == 4 and found["rows"]["n"] == 50
-    assert list(read_about("model")["schema"]["columns"]) == ["age", "height", "city"]
+    assert list(read_card("model").schema.columns) == ["age", "height", "city"]
     found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--columns", "age").out)
     assert found["seed"] == 3 and load_model("model").schema.needed == ("age",)
 

@@ -184,7 +184,7 @@ def test_prior_given_named_or_estimated() -> None:
     for prior in (0.15, 0.3, 0.6):
         assert quick(prior=prior).fit(x, s).predict(x)[s == 0].mean() == pytest.approx(prior, abs=0.005)
     named = quick(prior="dedpul").fit(x, s)
-    assert named.model_.about["prior"]["method"] == "dedpul"
+    assert named.model_.record.prior.method == "dedpul"
     contrast = quick(encoder="mlp", epochs=1, prior=0.3).fit(x, s)
     assert contrast.choices_["objective"] == "punce"
     assert quick(encoder="mlp", epochs=1).fit(x, s).choices_["objective"] == "pucl"
@@ -229,8 +229,8 @@ def test_order_of_rows_and_seeds() -> None:
     shuffled = quick().fit(x[order], s[order])
     assert (shuffled.predict(x) == model.predict(x)).mean() > 0.97
     state = np.random.RandomState(0)
-    first = quick(random_state=state).fit(x, s).model_.about["seed"]
-    assert first != quick(random_state=state).fit(x, s).model_.about["seed"]
+    first = quick(random_state=state).fit(x, s).model_.record.seed
+    assert first != quick(random_state=state).fit(x, s).model_.record.seed
 
 
 def test_scores_without_negatives() -> None:
@@ -252,7 +252,7 @@ def test_no_pretraining_where_it_does_not_pay() -> None:
     """On a plain table the encoder is trained, compared by hidden positives, and left."""
     x, s, y = gaussians(800, dim=8)
     model = PUClassifier(random_state=0, epochs=3).fit(x, s)
-    names = [one["name"] for one in model.model_.about["candidates"]]
+    names = [one.name for one in model.model_.record.candidates]
     assert any(name.startswith("trained") for name in names) and model.choices_["encoder"] == "raw"
     assert (model.predict(x) == y).mean() > 0.95
 
@@ -283,16 +283,18 @@ def test_labelled_rows_an_encoder_knows_by_heart_do_not_stand_for_the_positives(
 
     monkeypatch.setattr("pucl.fitting.fit.pretrain", pretend)
     found = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
-    about = found.model.about
+    record = found.model.record
     assert found.pseudo.prior == pytest.approx(y[s == 0].mean(), abs=0.05)
     assert (found.pseudo.labels.numpy() == y).mean() > 0.9
-    assert any("by heart" in line for line in about["diagnostics"]) == bool(strength)
-    assert about["metrics"]["recall"]["value"] > 0.8, "of hidden rows, by labels that others of them gave"
+    assert any("by heart" in line for line in record.diagnostics) == bool(strength)
+    assert record.metrics is not None
+    assert record.metrics.recall.value > 0.8, "of hidden rows, by labels that others of them gave"
     if strength:
         monkeypatch.setattr("pucl.fitting.fit.learnt_by_heart", lambda *_rows, **_how: (0.5, False))
         blind = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
         assert blind.pseudo.prior < found.pseudo.prior - 0.1
-        assert blind.model.about["metrics"]["recall"]["value"] < about["metrics"]["recall"]["value"] - 0.1
+        assert blind.model.record.metrics is not None
+        assert blind.model.record.metrics.recall.value < record.metrics.recall.value - 0.1
 
 
 def test_a_later_candidate_must_be_better_by_more_than_noise() -> None:
@@ -344,7 +346,7 @@ def test_fine_tuned_model_keeps_its_own_encoder() -> None:
     images, y = (digits.images[:500] * 15).astype(np.uint8), digits.target[:500] % 2 == 1
     s = (y & (np.arange(500) % 3 == 0)).astype(int)
     plain, tuned = (quick(encoder="small_cnn", epochs=2, fine_tune=tune).fit(images, s) for tune in (False, True))
-    names = [one["name"] for one in tuned.model_.about["candidates"]]
+    names = [one.name for one in tuned.model_.record.candidates]
     assert [name.partition(", fine-tuned on ")[2].partition(" +")[0] for name in names[1:]] == list(WAYS)
     assert tuned.choices_["fine_tuned"] in WAYS, "two epochs of contrast leave much to learn"
     assert not np.allclose(tuned.transform(images), plain.transform(images), atol=0.01)

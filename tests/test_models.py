@@ -1,12 +1,13 @@
 """Model folders: what comes back, what is refused, and what is left when a save is interrupted."""
 
-import hashlib
 import json
+import math
 import pickle
 import shutil
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 
-from model_examples import N, fitted, random_model, table_model, vectors, write_images, write_table
+from model_examples import N, fitted, random_model, resign, sha256, table_model, vectors, write_images, write_table
 from pucl.errors import InputError, RunError
-from pucl.models.folder import check_out, load_model, read_about, save_model
+from pucl.models.folder import check_out, load_model, read_card, save_model
 from pucl.models.model import Model
 from pucl.models.schema import Schema, learn_schema
 
@@ -34,20 +35,6 @@ def folder(people: Model, tmp_path: Path) -> Path:
     return save_model(tmp_path / "model", people)
 
 
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def resign(folder: Path, **content: Any) -> None:
-    """What somebody does who changes a model and knows about its checksums."""
-    path = folder / "model.json"
-    stored = {**json.loads(path.read_text(encoding="utf-8")), **content}
-    stored.pop("sha256")
-    stored["files"] = {name: sha256((folder / name).read_bytes()) for name in stored["files"]}
-    canonical = json.dumps(stored, separators=(",", ":")).encode()
-    path.write_text(json.dumps({**stored, "sha256": sha256(canonical)}), encoding="utf-8")
-
-
 def refused(folder: Path) -> str:
     with pytest.raises(InputError) as caught:
         load_model(folder)
@@ -60,7 +47,9 @@ def test_a_table_model_comes_back(people: Model, folder: Path) -> None:
     assert tuple(sorted(path.name for path in folder.iterdir())) == FILES
     found = load_model(folder)
     assert found.schema == people.schema and list(found.schema.columns) == ["age", "city", "height"]
-    assert found.about == json.loads(json.dumps(people.about)) and found.prior == people.prior
+    assert found.record == people.record and found.prior == people.prior
+    with pytest.warns(FutureWarning, match="pucl.Model: 'about' is now called 'record'"):
+        assert found.about == json.loads(json.dumps(people.record.to_dict()))
     rows = torch.randn(5, *people.schema.shape)
     torch.testing.assert_close(found.logits(rows), people.logits(rows), rtol=0, atol=0)
     assert found.evidence is not None and people.evidence is not None
@@ -87,12 +76,14 @@ def test_images_come_back(tmp_path: Path) -> None:
 
 
 def test_model_json_says_what_it_is(folder: Path) -> None:
-    content = read_about(folder)
-    about = content["about"]
-    assert content["format"] == 1 and content["written_by"] == about["version"]
-    assert about["fingerprint"].startswith(f"{N} of {N} rows, sha256 ")
-    assert about["choices"]["labeller"] == "pupl" and set(about["metrics"]) >= {"auc", "recall"}
-    assert [rule["name"] for rule in content["schema"]["transform"]["rules"]] == ["age", "city", "height"]
+    card = read_card(folder)
+    assert card.format == 2 and card.written_by == card.record.pucl_version
+    assert str(card.record.fingerprint).startswith(f"{N} of {N} rows, sha256 ")
+    assert card.record.choices.labeller == "pupl" and card.record.metrics is not None
+    assert card.schema.transform is not None
+    assert [rule.name for rule in card.schema.transform.rules] == ["age", "city", "height"]
+    stored = json.loads((folder / "model.json").read_text(encoding="utf-8"))["record"]
+    assert stored["record_version"] == 2 and set(stored["metrics"]) >= {"auc", "recall"}
 
 
 def test_the_order_of_columns_is_kept(tmp_path: Path) -> None:
@@ -166,10 +157,13 @@ def test_a_schema_of_another_shape_is_refused_even_signed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"format": 2, "written_by": "9.9"}, "format 1 or lower; got format 2; install pucl 9.9 or newer"),
+        ({"format": 3, "written_by": "9.9"}, "format 2 or lower; got format 3; install pucl 9.9 or newer"),
         ({"format": 0, "written_by": "0.0.1"}, "got format 0; fit it again, or install pucl 0.0.1"),
         ({"format": "one"}, "written by pucl; got another JSON file"),
         ({"schema": None}, "no usable schema"),
+        ({"record": []}, "no usable record"),
+        ({"record": {}}, "the record of the fit is damaged (nothing for 'kind'); fit the model again"),
+        ({"record": {"record_version": 3}}, "the record of the fit has version 3; a newer pucl can read it"),
         ({"schema": {"kind": "sound"}}, "not a stored schema"),
         ({"head": {"kind": "forest", "shift": 0, "temperature": 1}}, "the stored head cannot be used"),
         ({"head": {}}, "the stored head cannot be used"),
@@ -253,11 +247,13 @@ def test_a_folder_that_is_no_model_is_not_written_to(tmp_path: Path, people: Mod
 
 
 def test_what_cannot_be_written_leaves_the_old_model(folder: Path, people: Model, tmp_path: Path) -> None:
-    bad = Model(people.schema, people.encoder, people.encoder_name, people.head, {"loss": float("nan")})
+    bad = Model(
+        people.schema, people.encoder, people.encoder_name, people.head, replace(people.record, seconds=math.nan)
+    )
     for place in (folder, tmp_path / "new"):
-        with pytest.raises(InputError, match="model.about must be what JSON can hold"):
+        with pytest.raises(InputError, match="model.record must be what JSON can hold"):
             save_model(place, bad)
-    assert load_model(folder).about["kind"] == "table"
+    assert load_model(folder).record.kind == "table"
     assert not (folder / ".new").exists() and not (tmp_path / "new").exists()
 
 
@@ -290,7 +286,7 @@ def test_an_interrupted_save_never_leaves_a_mixture(
 
 def test_a_network_of_ones_own_must_be_given(tmp_path: Path) -> None:
     model = random_model(VECTOR, "mlp")
-    own = Model(model.schema, model.encoder, None, model.head, model.about)
+    own = Model(model.schema, model.encoder, None, model.head, model.record)
     save_model(tmp_path, own)
     assert "network must be a module to fill" in refused(tmp_path)
     network = random_model(VECTOR, "mlp").encoder.network

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import importlib.util
 import json
 import math
 import re
@@ -16,17 +15,32 @@ import numpy as np
 import pytest
 
 from pucl.errors import InputError
-from pucl.models.evidence import Evidence, Shown
+from pucl.models.record import CandidateScores, Choices, EpochRecord, TrainingChoices
+from pucl.models.schema import Schema
 from pucl.report import render
-from pucl.report.embed import as_json
+from pucl.report.page_data import as_json
 from pucl.report.render import LIMIT, SCRIPTS
-from report_examples import about_of, evidence_of, image, noise, table, vector
+from pucl.selection.scores import Estimate
+from report_examples import (
+    HOSTILE,
+    bare_record,
+    data_of,
+    evidence_of,
+    few,
+    hostile,
+    image,
+    noise,
+    record_of,
+    schema_of,
+    table,
+    vector,
+    without_pillow,
+)  # fmt: skip
 
-HOSTILE = "</script><img src=x onerror=alert(1)>"
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 OPTIONAL = (
-    *("version", "created", "seed", "seconds", "fingerprint", "source", "schema", "choices", "reasons"),
-    *("candidates", "metrics", "diagnostics", "warnings", "history", "command"),
+    *("created", "seconds", "fingerprint", "source", "reasons", "candidates", "metrics", "diagnostics", "warnings"),
+    *("history", "command"),
 )
 
 
@@ -58,17 +72,6 @@ class Outline(HTMLParser):
         return [value for name, value in self.attributes if name == key]
 
 
-def data_of(page: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, re.DOTALL)
-    assert found
-
-    def refuse(name: str) -> None:
-        pytest.fail(f"{name} in the data")
-
-    data: dict[str, Any] = json.loads(found[1], parse_constant=refuse)
-    return data
-
-
 def sections_of(page: str) -> list[str]:
     return re.findall(r'<section id="(\w+)"', page)
 
@@ -76,7 +79,7 @@ def sections_of(page: str) -> list[str]:
 @pytest.fixture(scope="module", params=[image, table, vector], ids=["image", "table", "vector"])
 def page(request: pytest.FixtureRequest) -> str:
     fit = request.param()
-    return render(about_of(fit), evidence_of(fit))
+    return render(record_of(fit), evidence_of(fit))
 
 
 def test_page_is_well_formed(page: str) -> None:
@@ -113,7 +116,7 @@ def test_policy_allows_only_what_is_on_the_page(page: str) -> None:
 
 def test_page_is_the_same_every_time() -> None:
     fit = image()
-    assert render(about_of(fit), evidence_of(fit)) == render(about_of(fit), evidence_of(fit))
+    assert render(record_of(fit), evidence_of(fit)) == render(record_of(fit), evidence_of(fit))
 
 
 def test_every_script_is_used() -> None:
@@ -127,40 +130,16 @@ def test_every_script_is_used() -> None:
 
 def test_estimates_and_their_meaning_are_in_the_text() -> None:
     fit = image()
-    about = about_of(fit)
-    text = render(about, evidence_of(fit))
-    assert f"{about['metrics']['auc']['value']:.3f}" in text
-    assert f"± {about['metrics']['auc']['error']:.3f}" in text
-    assert f"interval {about['prior']['low']:.3f} to {about['prior']['high']:.3f}" in text
+    record = record_of(fit)
+    text = render(record, evidence_of(fit))
+    assert record.metrics is not None
+    assert f"{record.metrics.auc.value:.3f}" in text and f"± {record.metrics.auc.error:.3f}" in text
+    assert f"interval {record.prior.low:.3f} to {record.prior.high:.3f}" in text
     assert "random sample of all positives" in text
     assert "15 November 2025, 12:17 UTC" in text and "3 min 12 s" in text
 
 
 # What users write
-
-
-def hostile() -> tuple[dict[str, Any], Evidence]:
-    fit = table()
-    values = {HOSTILE: tuple(HOSTILE for _ in fit.ids), **(fit.values or {})}
-    odd = replace(fit, ids=tuple(f"{HOSTILE}\u2028\ud800\x00{i}" for i in range(len(fit.ids))), values=values)
-    about = about_of(odd) | {
-        "source": HOSTILE,
-        "command": HOSTILE,
-        "warnings": [HOSTILE],
-        "diagnostics": [f"Warning: {HOSTILE}"],
-        "reasons": [HOSTILE],
-        "kind": HOSTILE,
-        "created": HOSTILE,
-        "version": HOSTILE,
-        "fingerprint": "{{script}}",
-        "choices": {HOSTILE: HOSTILE, '" onclick="x': ["{{data}}"]},
-        "schema": {"shape": [HOSTILE], "columns": {HOSTILE: HOSTILE}},
-        "metrics": {HOSTILE: {"value": 0.5, "error": 0.1}},
-        "candidates": [{"name": HOSTILE, "auc": {"value": 0.5, "error": 0.1}, "chosen": True}],
-        "history": [{"epoch": k, HOSTILE: k} for k in range(1, 4)],
-        "prior": {"value": fit.prior, "low": 0.1, "high": 0.9, "method": HOSTILE},
-    }
-    return about, evidence_of(odd)
 
 
 def test_texts_of_users_stay_texts() -> None:
@@ -186,34 +165,29 @@ def test_json_cannot_end_its_element() -> None:
 
 @pytest.mark.parametrize("key", OPTIONAL)
 def test_missing_sections_are_left_out(key: str) -> None:
-    about, evidence = about_of(vector()), evidence_of(vector())
-    without = {name: value for name, value in about.items() if name != key}
-    assert render(without, evidence) == render(about | {key: None}, evidence)
+    record, evidence = record_of(vector()), evidence_of(vector())
+    empty: dict[str, Any] = {key: () if isinstance(getattr(record, key), tuple) else None}
+    page, without = render(record, evidence), render(replace(record, **empty), evidence)
+    assert page != without and not Outline(without).open and data_of(without)
     gone = {"warnings": "warnings", "history": "training", "diagnostics": "diagnostics"}.get(key)
-    assert set(sections_of(render(about, evidence))) - set(sections_of(render(without, evidence))) == ({gone} - {None})
+    assert set(sections_of(page)) - set(sections_of(without)) == ({gone} - {None})
 
 
-@pytest.mark.parametrize("value", [[], {}, "", "text", 3, math.nan, [None], [{}], {"a": None}])
-def test_odd_sections_do_not_break_the_page(value: Any) -> None:
-    about, evidence = about_of(vector()), evidence_of(vector())
-    page = render(about | dict.fromkeys(OPTIONAL, value), evidence)
-    assert not Outline(page).open and data_of(page)
-
-
-def few(evidence: Evidence, **changed: Any) -> Evidence:
-    nobody = Shown((), np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, bool))
-    empty = {"points": nobody, "place": np.zeros((0, 2), np.float32), "top": nobody, "unsure": nobody}
-    return replace(evidence, **{**empty, **changed})
+def test_columns_and_shape_come_from_the_schema() -> None:
+    fit = table()
+    assert "Shape of a row" not in render(record_of(fit), evidence_of(fit))
+    page = render(record_of(fit), evidence_of(fit), schema_of(fit))
+    assert "8 × 8 × 1" in page and "<summary>30 columns</summary>" in page and "<dt>mean radius</dt>" in page
 
 
 def test_least_that_can_be_shown() -> None:
     fit = vector()
-    about = {"kind": "vector", "rows": {}, "prior": 0.3}
-    page = render(about, few(evidence_of(fit)))
-    assert sections_of(page) == ["summary", "prior", "separation", "threshold", "reproduce"]
+    record = bare_record()
+    page = render(record, few(evidence_of(fit)))
+    assert sections_of(page) == ["summary", "prior", "separation", "threshold", "method", "reproduce"]
     none = replace(few(evidence_of(fit)), held_logit=np.zeros(0, np.float32), held_labelled=np.zeros(0, bool))
-    assert sections_of(render(about, none)) == ["summary", "prior", "reproduce"]
-    assert data_of(render(about, none)) == {"history": [], "lists": {}, "sheets": {}}
+    assert sections_of(render(record, none)) == ["summary", "prior", "method", "reproduce"]
+    assert data_of(render(record, none)) == {"history": [], "lists": {}, "sheets": {}}
 
 
 def test_numbers_that_are_not_finite_never_reach_the_page() -> None:
@@ -221,28 +195,26 @@ def test_numbers_that_are_not_finite_never_reach_the_page() -> None:
     logit, place = fit.logit.copy(), fit.place.copy()
     logit[:4] = [np.nan, np.inf, -np.inf, np.nan]
     place[6] = np.nan
-    about = about_of(fit)
-    about["metrics"]["auc"] = {"value": math.nan, "error": 0.1}
-    about["metrics"]["f1"]["error"] = math.inf
-    about["history"][3]["loss"] = math.nan
-    about["prior"]["low"] = math.nan
+    record = record_of(fit)
+    assert record.metrics is not None
+    history = (*record.history[:3], replace(record.history[3], loss=math.nan), *record.history[4:])
+    f1 = replace(record.metrics.f1, error=math.inf)
+    record = replace(
+        record,
+        metrics=replace(record.metrics, auc=Estimate(math.nan, 0.1), f1=f1),
+        history=history,
+        prior=replace(record.prior, low=math.nan),
+    )
     with np.errstate(over="ignore"):
-        page = render(about, evidence_of(replace(fit, logit=logit, place=place)))
+        page = render(record, evidence_of(replace(fit, logit=logit, place=place)))
     data = data_of(page)
     assert len(data["map"]["id"]) == len(fit.ids) - 3  # two NaN logits and a place; infinite ones have probabilities
     assert not re.search(r"\bnan\b|\binf\b", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
     assert len(data["history"][0]["values"]) == 59
 
 
-@pytest.mark.parametrize("missing", ["kind", "rows", "prior"])
-def test_what_is_needed_is_asked_for(missing: str) -> None:
-    about = about_of(vector()) | {missing: None}
-    with pytest.raises(InputError, match=f"about must be the content of model.json.*nothing for {missing}"):
-        render(about, evidence_of(vector()))
-
-
 def test_evidence_must_fit_together() -> None:
-    about, evidence = about_of(image()), evidence_of(image())
+    record, evidence = record_of(image()), evidence_of(image())
     pictures = np.zeros((len(evidence.points), 8, 8, 2), np.uint8)
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("place must be of shape", {"place": evidence.place[:5]}),
@@ -253,17 +225,12 @@ def test_evidence_must_fit_together() -> None:
     ]
     for message, changed in wrong:
         with pytest.raises(InputError, match=message):
-            render(about, replace(evidence, **changed))
+            render(record, replace(evidence, **changed))
     with pytest.raises(InputError, match="prior must be a number strictly between"):
-        render(about | {"prior": {"value": 1.0}}, evidence)
+        render(bare_record(1.0), evidence)
 
 
 # Size
-
-
-def without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "PIL" else real(name))
 
 
 @pytest.mark.parametrize("pillow", [True, False], ids=["pillow", "no pillow"])
@@ -271,7 +238,7 @@ def test_pictures_of_noise_fit(pillow: bool, monkeypatch: pytest.MonkeyPatch) ->
     if not pillow:
         without_pillow(monkeypatch)
     fit = noise()
-    page = render(about_of(fit), evidence_of(fit))
+    page = render(record_of(fit), evidence_of(fit))
     assert len(page.encode()) <= LIMIT == 5_000_000
     sheets = data_of(page)["sheets"]
     assert max(sheets["lists"]["size"]) >= 32 and max(sheets["map"]["size"]) >= 16
@@ -282,15 +249,24 @@ def test_texts_without_end_fit() -> None:
     n = 5_000
     fit = replace(noise(n, side=8), ids=tuple("<" * 3_000 for _ in range(n)))
     wide = replace(fit, values={f"{k}{'<' * 200}": ("<" * 500,) * n for k in range(300)})
-    about = about_of(wide)
-    about |= {key: ["'" * 50_000] * 5_000 for key in ("warnings", "diagnostics", "reasons")}
-    about |= dict.fromkeys(("command", "source", "fingerprint", "version", "created"), "'" * 100_000)
-    about["choices"] = {f"{k}{'<' * 100}": "'" * 10_000 for k in range(1_000)}
-    about["schema"] = {"shape": list(range(10_000)), "columns": {f"{k}{'<' * 300}": "'" * 300 for k in range(10_000)}}
-    about["candidates"] = [{"name": "'" * 10_000, "auc": 0.5}] * 1_000
-    about["metrics"] = {f"{k}{'<' * 1_000}": 0.5 for k in range(1_000)}
-    about["history"] = [{f"{k}{'<' * 1_000}": 1 / 3 for k in range(30)} for _ in range(5_000)]
-    page = render(about, evidence_of(wide))
+    texts, long = ("'" * 50_000,) * 5_000, "'" * 100_000
+    numbers = (EpochRecord(k, 1 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 3, 3, 1 / 3, 3, 3, 3) for k in range(5_000))
+    record = replace(
+        record_of(wide),
+        warnings=texts,
+        diagnostics=texts,
+        reasons=texts,
+        command=long,
+        source=long,
+        fingerprint=long,
+        pucl_version=long,
+        created=long,
+        choices=Choices(long, long, long, TrainingChoices(long, long, 1, 1, long, 1.0, 1.0), long),
+        candidates=(CandidateScores("'" * 10_000, False, Estimate(0.5, 0.1)),) * 1_000,
+        history=tuple(numbers),
+    )
+    columns = {f"{k}{'<' * 300}": "'" * 300 for k in range(10_000)}
+    page = render(record, evidence_of(wide), Schema("table", tuple(range(1, 10_000)), columns))
     assert len(page.encode()) <= LIMIT
     assert "map" in data_of(page)["sheets"]
     assert "… and 4940 more." in page

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from pucl.models.evidence import Evidence
+from pucl.models.record import EpochRecord
 from pucl.report import render
-from pucl.report.axis import sigmoid
-from pucl.report.data import thresholds
+from pucl.report.operating import sigmoid
+from pucl.report.page_data import thresholds
 from pucl.selection.scores import pu_scores
 from report_browser import CHROMIUM, FAINT_TEXTS, Browser, complaints, requests
-from report_examples import Fit, about_of, evidence_of, image, table, vector
-from test_report import HOSTILE, few, hostile
+from report_examples import HOSTILE, Fit, bare_record, evidence_of, few, hostile, image, record_of, table, vector
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 EXAMPLES = {"image": image, "table": table, "vector": vector}
@@ -58,13 +58,13 @@ def pages(folder: Path) -> dict[str, Path]:
     found = {}
     for name, example in EXAMPLES.items():
         found[name] = folder / f"{name}.html"
-        found[name].write_text(render(about_of(example()), evidence_of(example())), encoding="utf-8")
+        found[name].write_text(render(record_of(example()), evidence_of(example())), encoding="utf-8")
     return found
 
 
-def written(folder: Path, about: dict[str, Any], evidence: Any) -> Path:
+def written(folder: Path, *parts: Any) -> Path:
     path = folder / "other.html"
-    path.write_text(render(about, evidence), encoding="utf-8")
+    path.write_text(render(*parts), encoding="utf-8")
     return path
 
 
@@ -123,7 +123,7 @@ def test_slider_shows_what_python_computes(browser: Browser, pages: dict[str, Pa
     browser.open(pages[name])
     fit = EXAMPLES[name]()
     evidence = evidence_of(fit)
-    at = thresholds(about_of(fit), evidence)
+    at = thresholds(record_of(fit), evidence)
     free = fit.logit[~fit.labelled].astype(np.float64)
     slider = "document.getElementById('threshold-slider')"
     assert int(browser.ask(f"{slider}.value")) == at.half and figures(browser)["value"] == "0.50"
@@ -144,7 +144,7 @@ def test_slider_shows_what_python_computes(browser: Browser, pages: dict[str, Pa
 def test_slider_follows_keys_buttons_and_the_chart(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["image"])
     fit = image()
-    at = thresholds(about_of(fit), evidence_of(fit))
+    at = thresholds(record_of(fit), evidence_of(fit))
     value = "Number(document.getElementById('threshold-slider').value)"
     press(browser, "#threshold-best")
     assert browser.ask(value) == at.best
@@ -195,7 +195,7 @@ def odd_table() -> Fit:
 
 def test_cells_cannot_be_formulas(browser: Browser, folder: Path) -> None:
     fit = odd_table()
-    browser.open(written(folder, about_of(fit), evidence_of(fit)))
+    browser.open(written(folder, record_of(fit), evidence_of(fit)))
     head, *rows = exported(browser, folder, "top")
     assert head[4:] == ["'=column", "number"]
     safe = {text: text if text in {"-1.5", "ü"} or text[0] in "at" else f"'{text}" for text in FORMULAS}
@@ -363,7 +363,7 @@ def test_command_is_copied(browser: Browser, pages: dict[str, Path]) -> None:
     browser.mouse("mouseReleased", x, y, button="left", clickCount=1)
     browser.wait("document.getElementById('copied').textContent !== ''")
     assert browser.ask("document.getElementById('copied').textContent") == "Copied."
-    assert browser.ask("navigator.clipboard.readText()") == about_of(vector())["command"]
+    assert browser.ask("navigator.clipboard.readText()") == record_of(vector()).command
 
 
 def test_labelled_can_be_scaled_by_the_prior(browser: Browser, pages: dict[str, Path]) -> None:
@@ -387,8 +387,8 @@ def test_hostile_texts_do_nothing(browser: Browser, folder: Path) -> None:
 
 def test_least_that_can_be_shown(browser: Browser, folder: Path) -> None:
     evidence = replace(few(evidence_of(vector())), held_logit=np.zeros(0, np.float32), held_labelled=np.zeros(0, bool))
-    browser.open(written(folder, {"kind": "vector", "rows": {}, "prior": 0.3}, evidence))
-    assert browser.ask("document.querySelectorAll('section').length") == 3
+    browser.open(written(folder, bare_record(), evidence))
+    assert browser.ask("document.querySelectorAll('section').length") == 4
 
 
 def test_what_goes_wrong_is_noticed(started: Browser, folder: Path) -> None:
@@ -414,8 +414,8 @@ def test_single_rows_can_be_shown(browser: Browser, folder: Path) -> None:
         quantiles=np.array([0.5], np.float32),
         n_unlabelled=1,
     )
-    about = {"kind": "vector", "rows": {"n": 2}, "prior": 0.3, "history": [{"loss": 1.0}, {"loss": 1.0}]}
-    browser.open(written(folder, about, evidence))
+    record = bare_record(history=(EpochRecord(1, loss=1.0), EpochRecord(2, loss=1.0)))
+    browser.open(written(folder, record, evidence))
     assert figures(browser)["found"] == "1" and figures(browser)["precision"] == "–"
     assert "too few held-out rows" in browser.ask("document.getElementById('threshold-said').textContent")
     press(browser, "#map-in")

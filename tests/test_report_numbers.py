@@ -10,18 +10,14 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from pucl.models.record import EpochRecord
 from pucl.report import render
-from pucl.report.axis import grid
-from pucl.report.data import thresholds
-from pucl.report.histogram import histogram
-from pucl.report.history import MOST_EPOCHS, series
-from pucl.report.operating import FEWEST, count_above
-from pucl.report.png import png
-from pucl.report.sprites import Sheet, pack, shrink
-from pucl.report.wording import duration, moment, percent
+from pucl.report.markup import duration, moment, percent
+from pucl.report.operating import FEWEST, count_above, grid, histogram
+from pucl.report.page_data import MAX_EPOCHS, series, thresholds
+from pucl.report.pictures import Sheet, pack, png, shrink
 from pucl.selection.scores import pu_scores
-from report_examples import Fit, about_of, evidence_of, image, table
-from test_report import data_of, without_pillow
+from report_examples import Fit, data_of, evidence_of, image, record_of, table, without_pillow
 
 # Numbers
 
@@ -29,8 +25,8 @@ from test_report import data_of, without_pillow
 @pytest.mark.parametrize("example", [image, table])
 def test_thresholds_are_those_of_pu_scores(example: Callable[[], Fit]) -> None:
     fit = example()
-    about, evidence = about_of(fit), evidence_of(fit)
-    at = thresholds(about, evidence)
+    record, evidence = record_of(fit), evidence_of(fit)
+    at = thresholds(record, evidence)
     assert at.threshold[at.half] == 0.0 and np.all(np.diff(at.threshold) > 0)
     for i in range(0, len(at.threshold), 10):
         scores = pu_scores(evidence.held_logit, evidence.held_labelled, prior=fit.prior, threshold=at.threshold[i])
@@ -50,8 +46,8 @@ def test_thresholds_are_those_of_pu_scores(example: Callable[[], Fit]) -> None:
 def test_thresholds_reach_the_page_unchanged() -> None:
     fit = image()
     at, told = (
-        thresholds(about_of(fit), evidence_of(fit)),
-        data_of(render(about_of(fit), evidence_of(fit)))["threshold"],
+        thresholds(record_of(fit), evidence_of(fit)),
+        data_of(render(record_of(fit), evidence_of(fit)))["threshold"],
     )
     assert told["found"] == at.found.tolist() and (told["half"], told["best"]) == (at.half, at.best)
     assert at.f1[at.best] == at.f1.max()
@@ -89,9 +85,8 @@ def test_densities_have_area_one() -> None:
 
 
 def test_history_is_thinned_and_keeps_its_ends() -> None:
-    about = {"history": [{"epoch": k, "loss": 1 / k, "note": "text", "b": True} for k in range(1, 3_001)]}
-    (loss,) = series(about)
-    assert len(loss["values"]) <= MOST_EPOCHS
+    (loss,) = series([EpochRecord(k, loss=1 / k) for k in range(1, 3_001)])
+    assert len(loss["values"]) <= MAX_EPOCHS
     assert (loss["name"], loss["epochs"][0], loss["epochs"][-1]) == ("loss", 1, 3_000)
 
 

@@ -37,14 +37,14 @@ def read_csv(path: Path) -> list[list[str]]:
 def test_scores_in_a_file(people: Model, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     source = write_table(tmp_path / "t.csv")
-    told: list[int] = []
+    progress: list[int] = []
     how: dict[str, Any] = {"id_column": "id", "threshold": 0.4, "batch_size": 25}
-    found = score_to_file(people, source, tmp_path / "s.csv", tell=told.append, **how)
+    found = score_to_file(people, source, tmp_path / "s.csv", on_progress=progress.append, **how)
     score_to_file(people, source, tmp_path / "s.parquet", **how)
     header, *rows = read_csv(tmp_path / "s.csv")
     stored = pq.read_table(tmp_path / "s.parquet").to_pydict()
     assert tuple(header) == tuple(stored) == COLUMNS
-    assert told == [25, 50, 60] and found.rows == N == len(rows)
+    assert progress == [25, 50, 60] and found.rows == N == len(rows)
     expected = torch.sigmoid(people.logits(people.schema.rows(read(source, label="known", id_column="id")))).numpy()
     assert [row[0] for row in rows] == stored["id"] == [row[0] for row in table_rows()]
     np.testing.assert_allclose([float(row[1]) for row in rows], expected, atol=1e-6)
@@ -57,10 +57,10 @@ def test_scores_in_a_file(people: Model, tmp_path: Path) -> None:
 
 def test_ids_of_training_are_taken_where_they_are(people: Model, tmp_path: Path) -> None:
     source = write_table(tmp_path / "t.csv")
-    named = replace(people, about={**people.about, "id_column": "id"})
+    named = replace(people, record=replace(people.record, id_column="id"))
     ids = np.concatenate([found.ids for found in scores(named, source)]).tolist()
     assert ids == [row[0] for row in table_rows()]
-    elsewhere = replace(people, about={**people.about, "id_column": "passport"})
+    elsewhere = replace(people, record=replace(people.record, id_column="passport"))
     assert np.concatenate([found.ids for found in scores(elsewhere, source)]).tolist() == list(range(N))
 
 

@@ -103,6 +103,8 @@ def fit(
     options = with_config(fit, config, {**given, "json": as_json or None})
     if options["out"] is None:
         raise bad_argument("pucl fit", "--out", "given, on the command line or in the file of --config", None)
+    from dataclasses import replace
+
     from pucl.cli.console import progress_bar
     from pucl.cli.show import show_model
     from pucl.fitting.own import fit_own
@@ -117,9 +119,9 @@ def fit(
         )  # fmt: skip
         folder = save_model(options["out"], model)
     if options["json"]:
-        typer.echo(json.dumps({"out": str(folder), **model.about}, ensure_ascii=False))
+        typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
         return
-    show_model({**model.about, "warnings": []})  # which people have seen on stderr
+    show_model(replace(model.record, warnings=()))  # which people have seen on stderr
     typer.echo(f"\nModel: {folder}\nGo on with: pucl report {folder}, pucl predict {folder} DATA --out scores.csv")
 
 

@@ -8,8 +8,6 @@ import typer
 
 from pucl.cli.options import AsJson, Data, IdColumn, Key, ModelFolder, SkipUnreadable
 
-KEYS = ("format", "written_by", "schema")
-
 
 def predict(
     model: ModelFolder,
@@ -37,7 +35,7 @@ def predict(
     loaded = load_model(model)
     with progress_bar() as report:
         found = score_to_file(
-            loaded, data, out, tell=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
+            loaded, data, out, on_progress=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
             batch_size=batch_size, id_column=id_column, key=key, resize=resize, strict=strict,
             skip_unreadable=bool(skip_unreadable),
         )  # fmt: skip
@@ -53,17 +51,16 @@ def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
     Example: pucl inspect model --json
     """
     from pucl.cli.show import show_model
-    from pucl.models.folder import read_about
-    from pucl.models.schema import Schema
+    from pucl.models.folder import read_card
 
-    content = read_about(model)
+    card = read_card(model)
     if as_json:
-        typer.echo(json.dumps({key: content[key] for key in KEYS} | content["about"], ensure_ascii=False))
+        about = {"format": card.format, "written_by": card.written_by, "schema": card.schema.to_dict()}
+        typer.echo(json.dumps(about | card.record.to_dict(), ensure_ascii=False))
         return
-    show_model(content["about"])
-    schema = Schema.from_dict(content["schema"])
-    columns = ", ".join(schema.needed) or " × ".join(map(str, schema.shape))
-    typer.echo(f"Takes: {columns}\nWritten by pucl {content['written_by']}, format {content['format']}")
+    show_model(card.record)
+    columns = ", ".join(card.schema.needed) or " × ".join(map(str, card.schema.shape))
+    typer.echo(f"Takes: {columns}\nWritten by pucl {card.written_by}, format {card.format}")
 
 
 def report(

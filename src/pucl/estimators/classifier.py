@@ -17,8 +17,10 @@ from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.evidence import gather
 from pucl.fitting.fit import fit
 from pucl.fitting.recipe import Recipe
+from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
 from pucl.models.model import Model
+from pucl.models.record import metrics_to_dict
 from pucl.report import write_report
 from pucl.selection import PUScores, pu_scores
 
@@ -115,7 +117,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         fitted = fit(seen.rows, seen.s, seen.schema, self._recipe(), device=self.device, tell=tell)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         model = fitted.model
-        self.model_ = Model(model.schema, model.encoder, model.encoder_name, model.head, model.about, evidence)
+        self.model_ = Model(model.schema, model.encoder, model.encoder_name, model.head, model.record, evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
         self._describe(x)
         if self.verbose:
@@ -130,10 +132,10 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _describe(self, x: Any = None) -> None:
         """The fitted attributes that follow from the model."""
-        about = self.model_.about
-        self.prior_ = self.model_.prior
-        self.prior_interval_ = (about["prior"]["low"], about["prior"]["high"])
-        self.choices_, self.reasons_, self.scores_ = about["choices"], about["reasons"], about["metrics"]
+        record = self.model_.record
+        self.prior_, self.prior_interval_ = record.prior.value, (record.prior.low, record.prior.high)
+        self.choices_, self.reasons_ = record.choices.to_dict(), list(record.reasons)
+        self.scores_ = metrics_to_dict(record.metrics)
         columns = self.model_.schema.columns
         if columns or len(self.model_.schema.shape) == 1:
             self.n_features_in_ = len(columns) or self.model_.schema.shape[0]
@@ -161,7 +163,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def summary(self) -> str:
         """What it was trained on, what it picked and why, and how good it is estimated to be."""
         check_is_fitted(self, "model_")
-        return describe(self.model_)
+        return describe(self.model_.record)
 
     def save(self, folder: str | Path) -> Path:
         """Write the model into a folder of safetensors and JSON."""
@@ -197,22 +199,3 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         tags.classifier_tags.multi_class = False
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def describe(model: Model) -> str:
-    """A model in a few lines of text."""
-    about = model.about
-    rows, prior, choices = about["rows"], about["prior"], about["choices"]
-    lines = [
-        f"{rows['n']:,} rows ({model.schema.kind}), {rows['labelled']:,} labelled positives",
-        "picked: " + ", ".join(f"{name} {value}" for name, value in choices.items() if value not in (None, False)),
-        *(f"  {reason}" for reason in about["reasons"]),
-        f"positives among the unlabelled: {prior['value']:.3f} ({prior['low']:.3f} to {prior['high']:.3f}), "
-        f"by {prior['method']}",
-    ]
-    scores = about["metrics"]
-    if scores:
-        shown = (("accuracy", "proxy_accuracy"), ("AUC", "auc"), ("precision", "precision"), ("recall", "recall"))
-        text = ", ".join(f"{name} {scores[key]['value']:.3f} ± {scores[key]['error']:.3f}" for name, key in shown)
-        lines.append(f"estimated from hidden positives: {text}")
-    return "\n".join([*lines, *about["diagnostics"], *(f"warning: {text}" for text in about["warnings"])])

@@ -1,5 +1,6 @@
 """PUEncoder: the contrastive encoder alone, as a transformer."""
 
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from pucl.encoders import embedding_dim
 from pucl.encoders.axes import plain_encoder
 from pucl.encoders.embedding import embed
 from pucl.estimators.observed import as_input, observe, seed_of
-from pucl.fitting.recipe import AXES, Recipe, plan_pretraining
+from pucl.fitting.recipe import AXES, Recipe, name_of, plan_pretraining
 from pucl.training.pretraining import pretrain
 
 OWNER = "PUEncoder"
@@ -74,7 +75,8 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 temperature=self.temperature, prior=self.prior, config=plan.config, device=place,
             )  # fmt: skip
             self.encoder_ = trained.encoder.cpu().eval()
-            self.history_, self.choices_ = trained.history, plan.to_dict()
+            self.history_ = trained.history
+            self.choices_ = {"encoder": name_of(plan.encoder), **asdict(plan.choices)}
         self.schema_ = seen.schema
         if len(seen.schema.shape) == 1:
             self.n_features_in_ = len(seen.schema.columns) or seen.schema.shape[0]

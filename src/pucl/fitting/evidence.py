@@ -38,7 +38,7 @@ def gather(
     scores = logits[unlabelled]
     top = unlabelled[np.argsort(-scores, kind="stable")[:LISTED]]
     unsure = unlabelled[np.argsort(np.abs(scores), kind="stable")[:LISTED]]
-    points = _points(labelled, fitted.model.about["seed"])
+    points = _points(labelled, fitted.model.record.seed)
 
     def shown(index: NDArray[np.intp], *, side: int) -> Shown:
         return Shown(

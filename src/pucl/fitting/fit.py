@@ -6,21 +6,20 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from pucl import __version__
 from pucl.device import pick_device
 from pucl.encoders.axes import COUNT, plain_encoder
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
-from pucl.errors import Described, bad_argument
+from pucl.errors import Described, bad_argument, is_number
 from pucl.fitting.candidates import FOLDS, Candidate, Judged, at_share, calibrated, choose, head_of, judge
 from pucl.fitting.recipe import AUTO, AXES, HELD, OWNER, RAW, WIDE, Pretraining, Recipe, name_of, plan_pretraining
 from pucl.fitting.tuning import WAYS, choose_way, tune
 from pucl.labels import check_labels
 from pucl.models.model import Model
+from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
 from pucl.models.schema import Schema
 from pucl.numerics.logistic import stratified_folds
 from pucl.priors import PriorEstimate
@@ -30,7 +29,6 @@ from pucl.ranking.cvir import inner
 from pucl.ranking.prior import estimate_prior
 from pucl.selection import PUScores, diagnose, pu_scores
 from pucl.selection.diagnostics import learnt_by_heart
-from pucl.selection.scores import Estimate
 from pucl.training.checkpoints import fingerprint
 from pucl.training.pretraining import Pretrained, pretrain
 from pucl.training.reporting import Epoch
@@ -146,29 +144,25 @@ def fit(
     if recipe.prior is not None:
         found = at_share(found, labelled, share)
     scores = _scores(found, labelled, share)
-    about = {
-        "version": __version__,
-        "kind": schema.kind,
-        "rows": {"n": len(rows), "labelled": n_p, "unlabelled": n_u},
-        "fingerprint": fingerprint(rows, labelled),
-        "choices": _choices(found.candidate, used, plan, way),
-        "reasons": _reasons(plan, recipe, [one.candidate for one in judged], best, used.name),
-        "candidates": [
-            {"name": one.candidate.name, "chosen": number == best, **_compared(one, labelled, share)}
-            for number, one in enumerate(judged)
-        ],
-        "prior": asdict(estimate),
-        "metrics": {} if scores is None else _estimates(scores),
-        "diagnostics": _diagnostics(used, labelled, pseudo, recipe.seed),
-        "warnings": list(used.trained.warnings) if used.trained is not None else [],
-        "history": [_epoch(epoch) for epoch in used.trained.history] if used.trained is not None else [],
-        "seed": recipe.seed,
-        "seconds": round(time.perf_counter() - began, 2),
-    }
+    record = FitRecord(
+        kind=schema.kind,
+        rows=RowCounts(len(rows), n_p, n_u),
+        fingerprint=fingerprint(rows, labelled),
+        choices=_choices(found.candidate, used, plan, way),
+        reasons=tuple(_reasons(plan, recipe, [one.candidate for one in judged], best, used.name)),
+        candidates=tuple(_compared(one, labelled, share, chosen=number == best) for number, one in enumerate(judged)),
+        prior=estimate,
+        metrics=scores,
+        diagnostics=tuple(_diagnostics(used, labelled, pseudo, recipe.seed)),
+        warnings=tuple(used.trained.warnings) if used.trained is not None else (),
+        history=tuple(_epoch(epoch) for epoch in used.trained.history) if used.trained is not None else (),
+        seed=recipe.seed,
+        seconds=round(time.perf_counter() - began, 2),
+    )
     encoder = encoder.cpu()
     z = used.z if way is None else embed(encoder, rows)
     cut_on = z[~labelled] if recipe.prior is not None else None
-    model = Model(schema, encoder, used.name, calibrated(head, found, labelled, share, cut_on=cut_on), about)
+    model = Model(schema, encoder, used.name, calibrated(head, found, labelled, share, cut_on=cut_on), record)
     tell("done", 1.0)
     return Fitted(model, z, pseudo, found, used.trained.history if used.trained is not None else [])
 
@@ -271,23 +265,14 @@ def _labels(
 def _scores(judged: Judged, labelled: Tensor, prior: float) -> PUScores | None:
     rows = judged.rows
     s = labelled.numpy()[rows]
-    return pu_scores(judged.logits[rows], s, prior=prior) if s.any() and not s.all() else None
+    return within_bounds(pu_scores(judged.logits[rows], s, prior=prior)) if s.any() and not s.all() else None
 
 
-def _compared(judged: Judged, labelled: Tensor, prior: float) -> dict[str, Any]:
-    scores = _scores(judged, labelled, prior)
+def _compared(judged: Judged, labelled: Tensor, prior: float, *, chosen: bool) -> CandidateScores:
+    name, scores = judged.candidate.name, _scores(judged, labelled, prior)
     if scores is None:
-        return {}
-    found = _estimates(scores)
-    return {"auc": found["auc"], "accuracy": found["proxy_accuracy"]}
-
-
-def _estimates(scores: PUScores) -> dict[str, Any]:
-    """As JSON can hold it. Unbiased shares may come out above 1 or below 0; people are shown what a share can be."""
-    found = {name: asdict(value) for name, value in vars(scores).items() if isinstance(value, Estimate)}
-    for name in ("proxy_accuracy", "proxy_accuracy_one_sample", "zero_one_risk"):
-        found[name]["value"] = min(max(found[name]["value"], 0.0), 1.0)
-    return found
+        return CandidateScores(name, chosen)
+    return CandidateScores(name, chosen, scores.auc, scores.proxy_accuracy)
 
 
 def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
@@ -304,9 +289,10 @@ def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: in
     return [*learnt, *(messages if used.trained is not None else messages[-1:])]
 
 
-def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, way: str | None) -> dict[str, Any]:
-    how = plan.to_dict() if plan is not None and used.trained is not None else {"encoder": used.name, "objective": None}
-    return {**how, "labeller": candidate.labeller, "head": candidate.head, "fine_tuned": way}
+def _choices(candidate: Candidate, used: Encoded, plan: Pretraining | None, way: str | None) -> Choices:
+    if plan is None or used.trained is None:
+        return Choices(str(used.name), candidate.labeller, candidate.head, None, way)
+    return Choices(name_of(plan.encoder), candidate.labeller, candidate.head, plan.choices, way)
 
 
 def _reasons(
@@ -329,7 +315,7 @@ def _reasons(
     return found
 
 
-def _epoch(epoch: Epoch) -> dict[str, Any]:
+def _epoch(epoch: Epoch) -> EpochRecord:
     health = asdict(epoch.health) if epoch.health is not None else {}
-    numbers = {"epoch": epoch.number, "loss": epoch.loss, "learning_rate": epoch.learning_rate, **health}
-    return {name: value for name, value in numbers.items() if isinstance(value, int) or np.isfinite(value or 0.0)}
+    numbers = {"loss": epoch.loss, "learning_rate": epoch.learning_rate, **health}
+    return EpochRecord(epoch.number, **{name: value for name, value in numbers.items() if is_number(value)})

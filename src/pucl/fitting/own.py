@@ -55,16 +55,16 @@ def fit_own(
         schema = replace(schema, resize=reading.get("size") is not None)
         fitted = fit(rows, data.s, schema, wanted, device=device, tell=tell)
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
-    about = {
-        **fitted.model.about,
-        "warnings": list(dict.fromkeys([*texts, *fitted.model.about["warnings"]])),
-        "source": Path(source).name,
-        "id_column": reading.get("id_column"),
-        "source_rows": whole,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": command,
-    }
-    return replace(fitted.model, about=about, evidence=evidence)
+    record = replace(
+        fitted.model.record,
+        warnings=tuple(dict.fromkeys([*texts, *fitted.model.record.warnings])),
+        source=Path(source).name,
+        source_rows=whole,
+        id_column=reading.get("id_column"),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=command,
+    )
+    return replace(fitted.model, record=record, evidence=evidence)
 
 
 def prior_of_own(

@@ -1,6 +1,6 @@
 """What somebody wants of a fit, and what is chosen from the data where they do not say."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from torch import device as Device
@@ -8,6 +8,7 @@ from torch import nn
 
 from pucl.errors import bad_argument, check_count, check_positive, check_share, is_number, unknown_name
 from pucl.heads.stored import stored_heads
+from pucl.models.record import TrainingChoices
 from pucl.models.schema import Schema
 from pucl.registry import entries, get
 from pucl.training.config import TrainConfig
@@ -76,16 +77,14 @@ class Pretraining:
     config: TrainConfig
     reasons: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; what is not registered is named by its type."""
-        config = asdict(self.config)
-        kept = ("epochs", "batch_size", "optimiser", "learning_rate", "weight_decay")
-        return {
-            "encoder": name_of(self.encoder),
-            "objective": self.objective,
-            "view": name_of(self.view),
-            **{name: config[name] for name in kept},
-        }
+    @property
+    def choices(self) -> TrainingChoices:
+        """As a record holds it; what is not registered is named by its type."""
+        config = self.config
+        return TrainingChoices(
+            self.objective, name_of(self.view), config.epochs, config.batch_size, config.optimiser,
+            config.learning_rate, config.weight_decay,
+        )  # fmt: skip
 
 
 def name_of(part: Any) -> str:

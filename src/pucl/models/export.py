@@ -112,7 +112,7 @@ def export_onnx(model: Model, path: str | Path) -> Path:
 
 
 def _metadata(model: Model, graph: Graph) -> dict[str, str]:
-    found = {"kind": model.schema.kind, "pucl": str(model.about["version"])}
+    found = {"kind": model.schema.kind, "pucl": model.record.pucl_version}
     transform = model.schema.transform
     if graph.columns is None and transform is not None:
         return {**found, "features": json.dumps(transform.features)}

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,26 @@ from pucl.heads.stored import HeadParts
 from pucl.models.evidence import Evidence, Shown
 from pucl.models.model import Model
 from pucl.models.places import check_folder
+from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
 
-FORMAT, OLDEST = 1, 1  # what is written, and the oldest that is read
+FORMAT, OLDEST = 2, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
 PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has beside model.json
 NEW = ".new"  # where a model is written before it takes the place of another
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
 PICKLE_START = b"\x80"  # of every pickle since Python 2.3
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What model.json says of a model, without its tensors."""
+
+    format: int
+    written_by: str
+    schema: Schema
+    record: FitRecord
 
 
 def check_out(folder: str | Path) -> None:
@@ -87,7 +99,7 @@ def _write(folder: Path, model: Model) -> None:
         "written_by": __version__,
         "schema": model.schema.to_dict(),
         "head": {"kind": head.kind, **head.options},
-        "about": dict(model.about),
+        "record": model.record.to_dict(),
         "evidence": _evidence_texts(model.evidence),
     }
     save_encoder(folder, model.encoder, name=model.encoder_name, input_shape=model.schema.shape, options={}, extra={})
@@ -106,10 +118,11 @@ def load_model(folder: str | Path, *, network: nn.Module | None = None) -> Model
         network: a module to fill, for a model whose encoder is not a registered one.
     """
     folder = Path(folder)
-    content = read_about(folder)
+    content = _read(folder)
     _no_pickles(folder)
     data = {name: _checked(folder / name, expected) for name, expected in content["files"].items()}
-    schema = Schema.from_dict(content["schema"])
+    card = _card(content)
+    schema = card.schema
     encoder = load_encoder(folder, network=network)
     stored = json.loads(data[ENCODER_JSON])
     if tuple(stored["input_shape"]) != schema.shape:
@@ -119,11 +132,25 @@ def load_model(folder: str | Path, *, network: nn.Module | None = None) -> Model
     evidence = None
     if EVIDENCE in data:
         evidence = _evidence(content["evidence"], _tensors(folder / EVIDENCE, data[EVIDENCE]))
-    return Model(schema, encoder, stored["name"], head, content["about"], evidence)
+    return Model(schema, encoder, stored["name"], head, card.record, evidence)
 
 
-def read_about(folder: str | Path) -> dict[str, Any]:
-    """What model.json says, after its checksum, format and keys were looked at; the tensors are not read."""
+def read_card(folder: str | Path) -> ModelCard:
+    """What model.json says of the model in a folder; the tensors are not read."""
+    return _card(_read(folder))
+
+
+def _card(content: Mapping[str, Any]) -> ModelCard:
+    record = FitRecord.from_dict(content[_record_key(content["format"])])
+    return ModelCard(content["format"], str(content.get("written_by")), Schema.from_dict(content["schema"]), record)
+
+
+def _record_key(format_: int) -> str:
+    return "about" if format_ == 1 else "record"
+
+
+def _read(folder: str | Path) -> dict[str, Any]:
+    """The content of model.json, after its checksum, format and keys were checked."""
     path = Path(folder) / MODEL
     if not path.is_file():
         raise bad_argument(LOAD, "folder", f"a model folder, with {MODEL} in it", str(folder))
@@ -142,7 +169,7 @@ def read_about(folder: str | Path) -> dict[str, Any]:
         raise bad_argument(LOAD, str(path), f"of format {OLDEST} or higher", by)
     if content.pop("sha256", None) != _sha256(_canonical(content)):
         raise bad_argument(LOAD, str(path), "as it was written (by its SHA-256)", Described("a changed file"))
-    missing = [key for key in ("schema", "head", "about", "files") if not isinstance(content.get(key), dict)]
+    missing = [key for key in ("schema", "head", _record_key(found), "files") if not isinstance(content.get(key), dict)]
     if missing:
         raise bad_argument(LOAD, str(path), "complete", Described(f"no usable {', '.join(missing)}"))
     if not {*PARTS} <= {*content["files"]} <= {*PARTS, EVIDENCE}:
@@ -154,7 +181,7 @@ def _signed(content: Mapping[str, Any]) -> bytes:
     try:
         plain = json.loads(json.dumps(content, allow_nan=False))  # as it will be read: tuples are lists then
     except (TypeError, ValueError) as error:
-        raise bad_argument(SAVE, "model.about", "what JSON can hold", Described(str(error))) from None
+        raise bad_argument(SAVE, "model.record", "what JSON can hold", Described(str(error))) from None
     signed = {**plain, "sha256": _sha256(_canonical(plain))}
     return f"{json.dumps(signed, indent=1, ensure_ascii=False)}\n".encode(errors="surrogatepass")
 

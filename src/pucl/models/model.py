@@ -1,6 +1,5 @@
 """A fitted model: its input schema, its encoder and its calibrated head."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pucl.deprecation import warn_renamed
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.heads.calibration import Calibrated
 from pucl.models.evidence import Evidence
+from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
 
 
@@ -24,7 +25,7 @@ class Model:
         encoder: rows → embeddings.
         encoder_name: the registered encoder it was made by; None for a network of one's own.
         head: embeddings → calibrated logits.
-        about: what it was trained on, how, and how good it is, as JSON can hold it.
+        record: what it was trained on, how, and how good it is.
         evidence: what a report shows beside that.
     """
 
@@ -32,13 +33,19 @@ class Model:
     encoder: Encoder
     encoder_name: str | None
     head: Calibrated
-    about: Mapping[str, Any]
+    record: FitRecord
     evidence: Evidence | None = None
 
     @property
     def prior(self) -> float:
         """π, the share of positives among the unlabelled rows it was trained on."""
-        return float(self.about["prior"]["value"])
+        return self.record.prior.value
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The record as a dictionary, under its old name."""
+        warn_renamed("pucl.Model", "about", "record")
+        return self.record.to_dict()
 
     def embed(self, rows: Tensor) -> Tensor:
         """Embeddings (n, k) of rows as the encoder takes them, of length 1."""

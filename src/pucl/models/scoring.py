@@ -101,7 +101,7 @@ def _gathered(odd: Odd, strict: bool) -> Iterator[None]:
 
 def _opened(model: Model, source: Any, options: Mapping[str, Any]) -> Rows:
     """The rows, with the ids that training had if nobody names others and the source has them."""
-    known = model.about.get("id_column")
+    known = model.record.id_column
     if known is not None and options.get("id_column") is None:
         with suppress(InputError):
             return model.schema.open(source, owner=OWNER, **{**options, "id_column": known})
@@ -113,7 +113,7 @@ def score_to_file(
     source: Any,
     out: str | Path,
     *,
-    tell: Callable[[int], None] = lambda _rows: None,
+    on_progress: Callable[[int], None] | None = None,
     **how: Any,
 ) -> Scored:
     """Write id, probability, label and reliability of every row to a Parquet or CSV file, whole or not at all.
@@ -122,7 +122,7 @@ def score_to_file(
         model: a fitted one.
         source: what `pucl.read` takes.
         out: a path that ends in .parquet or .csv.
-        tell: called with the number of rows done after every batch.
+        on_progress: called with the number of rows done after every batch.
         **how: the other arguments of `scores`.
     """
     out = Path(out)
@@ -134,7 +134,8 @@ def score_to_file(
         for found in scores(model, source, **how):
             write(found)
             rows, positive = rows + len(found.ids), positive + int(found.label.sum())
-            tell(rows)
+            if on_progress is not None:
+                on_progress(rows)
     return Scored(rows, positive, out)
 
 

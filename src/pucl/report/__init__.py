@@ -5,7 +5,7 @@ from pathlib import Path
 from pucl.errors import Described, RunError, bad_argument
 from pucl.files import replace_file
 from pucl.models.model import Model
-from pucl.report.layout import lay_out
+from pucl.report.prepare import lay_out
 from pucl.report.render import render
 
 __all__ = ["lay_out", "render", "write_report"]
@@ -15,7 +15,7 @@ def write_report(path: str | Path, model: Model) -> Path:
     """Write the report of a model to `path`, whole or not at all; laying out the points takes some seconds."""
     if model.evidence is None:
         raise bad_argument("pucl.report", "model", "one with the evidence of its fit", Described("one without"))
-    page = render(model.about, lay_out(model.evidence, model.about.get("seed", 0)))
+    page = render(model.record, lay_out(model.evidence, model.record.seed), model.schema)
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

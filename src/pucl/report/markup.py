@@ -1,8 +1,15 @@
-"""HTML elements that escape what they hold, so that no text of a user can become markup."""
+"""Words and HTML of the page: numbers as people read them, and elements that escape what they hold."""
 
 import html
 import re
+from collections.abc import Sequence
+from datetime import datetime
+from math import isfinite
 
+from pucl.selection.scores import Estimate
+
+MAX_TEXTS = 60
+LONGEST_TEXT = 600
 # Control characters, which HTML does not allow, and halves of surrogate pairs, which UTF-8 does not.
 _INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -48,3 +55,50 @@ def fill(template: str, **parts: str) -> Markup:
 def _attributes(attributes: dict[str, object]) -> str:
     given = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
     return "".join(f' {key}="{escape(value)}"' for key, value in given)
+
+
+def count(n: float) -> str:
+    """A whole number with thousands apart: 12,345."""
+    return f"{round(n):,}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, with one decimal below ten: 33%, 4.2%."""
+    return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
+
+
+def estimate(found: Estimate) -> str:
+    """A value with its standard error, where that is known: 0.912 ± 0.010."""
+    return str(found) if isfinite(found.error) else f"{found.value:.3f}"
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units: 42 s, 3 min 12 s, 5 h 40 min."""
+    if seconds < 59.5:
+        return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def moment(stamp: str) -> str:
+    """An ISO time as day and minute; any other text as it is."""
+    try:
+        at = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    return f"{at:%d %B %Y, %H:%M}{' UTC' if at.utcoffset() is not None and not at.utcoffset() else ''}".lstrip("0")
+
+
+def name(key: str) -> str:
+    """A key of model.json as a label: batch_size → Batch size."""
+    words = key.replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def limited(texts: Sequence[str]) -> tuple[str, ...]:
+    """Texts as many and as long as a page can take; the last one counts those left out."""
+    rest = len(texts) - MAX_TEXTS
+    more = (f"… and {rest} more.",) if rest > 0 else ()
+    return (*(shorten(text, LONGEST_TEXT) for text in texts[:MAX_TEXTS]), *more)

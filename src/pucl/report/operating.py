@@ -1,14 +1,61 @@
-"""What each threshold gives: rows found, and estimated precision, recall, F1 and true positives among them."""
+"""Held-out scores on one axis: the densities of P and U, and what each threshold gives."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.report.axis import Floats
-from pucl.report.reading import Interval
+from pucl.priors import PriorEstimate
 
+Floats = NDArray[np.float64]
+
+WIDEST = 9.2  # logits beyond it are probabilities within 0.0001 of 0 and 1, which nobody tells apart
+NARROWEST = 1.0
+STEPS = 400
+LOW_TAIL = 0.005  # share of the lowest scores that may fall off: thresholds down there find everything
+FEWEST_BINS, MOST_BINS = 10, 40
 FEWEST = 5  # held-out unlabelled rows above a threshold from which a precision is worth naming
+
+
+def grid(scores: Floats) -> Floats:
+    """Logits from the low tail of `scores` to their highest, evenly apart; 0 is always one of them."""
+    low, high = (np.clip(edge, -WIDEST, WIDEST) for edge in (np.quantile(scores, LOW_TAIL), scores.max()))
+    low, high = min(float(low), 0.0), max(float(high), 0.0)
+    short = max(0.0, NARROWEST - (high - low)) / 2
+    step = (high - low + 2 * short) / STEPS
+    return np.arange(np.floor((low - short) / step), np.ceil((high + short) / step) + 1) * step
+
+
+def sigmoid(logit: Floats) -> Floats:
+    """The probability of a logit."""
+    return np.asarray((1 + np.tanh(logit / 2)) / 2)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Densities per unit of the logit; each integrates to 1.
+
+    Attributes:
+        edges: of the b bins, (b + 1,).
+        labelled: density of the labelled rows, (b,).
+        unlabelled: density of the unlabelled rows, (b,).
+    """
+
+    edges: Floats
+    labelled: Floats
+    unlabelled: Floats
+
+
+def histogram(labelled: Floats, unlabelled: Floats, low: float, high: float) -> Histogram:
+    """Both densities on bins from `low` to `high`; scores beyond are counted in the outermost bins."""
+    bins = int(np.clip(1.5 * np.sqrt(min(len(labelled), len(unlabelled))), FEWEST_BINS, MOST_BINS))
+    edges = np.linspace(low, high, bins + 1)
+    return Histogram(edges, _density(labelled, edges), _density(unlabelled, edges))
+
+
+def _density(scores: Floats, edges: Floats) -> Floats:
+    counts, _ = np.histogram(np.clip(scores, edges[0], edges[-1]), bins=edges)
+    return np.asarray(counts / (len(scores) * np.diff(edges)))
 
 
 @dataclass(frozen=True)
@@ -53,7 +100,7 @@ class OperatingPoints:
 
 
 def operating_points(
-    threshold: Floats, labelled: Floats, unlabelled: Floats, quantiles: Floats, n_unlabelled: int, prior: Interval
+    threshold: Floats, labelled: Floats, unlabelled: Floats, quantiles: Floats, n_unlabelled: int, prior: PriorEstimate
 ) -> OperatingPoints:
     """The figures of `pucl.pu_scores` at every threshold, and what they mean for all unlabelled rows.
 
@@ -76,7 +123,7 @@ def operating_points(
     q_known = np.where(q * len(unlabelled) >= FEWEST - 0.5, q, np.nan)
     precision, f1 = _precision(prior.value, r, q_known), 2 * np.minimum(prior.value * r, q) / (q + prior.value)
     of_r, of_q = _ratio(r_error, r), _ratio(q_error, q)
-    ends = (prior.value if end is None else end for end in (prior.low, prior.high))
+    ends = (end if np.isfinite(end) else prior.value for end in (prior.low, prior.high))
     return OperatingPoints(
         threshold,
         found,

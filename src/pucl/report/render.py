@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from pucl.errors import RunError
+from pucl.errors import RunError, check_share
 from pucl.models.evidence import Evidence
-from pucl.report.checking import usable
-from pucl.report.data import page_data
-from pucl.report.embed import as_json
+from pucl.models.record import FitRecord
+from pucl.models.schema import Schema
+from pucl.report.details import candidates, choices, command, data_facts, diagnostics, warnings
 from pucl.report.markup import Markup, element, fill, join
-from pucl.report.method import candidates, choices
-from pucl.report.prior_interval import prior_section
-from pucl.report.reading import check_about
-from pucl.report.run_notes import command, data_facts, diagnostics, warnings
-from pucl.report.summary import facts, summary, title
-from pucl.report.thumbnails import sheets
+from pucl.report.overview import facts, prior_section, summary, title
+from pucl.report.page_data import as_json, page_data
+from pucl.report.pictures import sheets
+from pucl.report.prepare import usable
 
 UNLINKED = ("summary", "warnings")  # at the top anyway
 LIMIT = 5_000_000  # bytes, held always
@@ -37,17 +35,18 @@ SCRIPTS = (
 )
 
 
-def render(about: Mapping[str, Any], evidence: Evidence) -> str:
+def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) -> str:
     """The report of a fitted model as HTML: one file, below 5 MB, that works offline.
 
     Args:
-        about: the content of model.json; kind, rows and prior are needed, other parts are left out where missing.
+        record: what is known of the fit; parts without content are left out of the page.
         evidence: what the fit left behind to look at.
+        schema: what the model takes, to name the columns.
     """
-    check_about(about)
+    check_share("pucl.report", "prior", record.prior.value)
     shown = usable(evidence)
-    data = page_data(about, shown)
-    parts = _parts(about, data)
+    data = page_data(record, shown)
+    parts = _parts(record, schema, data)
     room = LIMIT - len(_page(parts, data).encode())
     data["sheets"] = sheets(shown, room)
     page = _page(parts, data)
@@ -56,17 +55,17 @@ def render(about: Mapping[str, Any], evidence: Evidence) -> str:
     return page
 
 
-def _parts(about: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, str]:
+def _parts(record: FitRecord, schema: Schema | None, data: Mapping[str, Any]) -> dict[str, str]:
     """What goes into the template besides the data."""
     style = Markup(_asset("page.css"))
     script = Markup("\n".join(_asset(f"{name}.js") for name in SCRIPTS))
-    sections = _sections(about, data)
+    sections = _sections(record, schema, data)
     return {
         "policy": _policy(script, style),
-        "title": title(about),
+        "title": title(record),
         "style": style,
         "script": script,
-        "facts": facts(about),
+        "facts": facts(record),
         "links": join(*(element("a", label, href=f"#{name}") for name, label, _ in sections if name not in UNLINKED)),
         "sections": join(*(_section(name, label, content) for name, label, content in sections)),
     }
@@ -76,21 +75,21 @@ def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
     return str(fill(_asset("page.html"), **parts, data=as_json(data)))
 
 
-def _sections(about: Mapping[str, Any], data: Mapping[str, Any]) -> list[tuple[str, str, Markup]]:
+def _sections(record: FitRecord, schema: Schema | None, data: Mapping[str, Any]) -> list[tuple[str, str, Markup]]:
     """Name, heading and content of every section that has something to show."""
     lists = join(*(Markup(_asset(f"{name}.html")) for name in data["lists"]))
     found = [
-        ("summary", "Summary", summary(about)),
-        ("warnings", "Warnings", warnings(about)),
-        ("prior", "Class prior", prior_section(about)),
+        ("summary", "Summary", summary(record)),
+        ("warnings", "Warnings", warnings(record)),
+        ("prior", "Class prior", prior_section(record)),
         ("separation", "Separation", _drawn("separation", data.get("separation"))),
         ("threshold", "Threshold", _drawn("threshold", data.get("threshold"))),
         ("review", "Review", lists or None),
         ("map", "Map", _drawn("map", data.get("map"))),
         ("training", "Training", _drawn("training", data["history"])),
-        ("method", "Method", join(choices(about), candidates(about)) or None),
-        ("diagnostics", "Diagnostics", diagnostics(about)),
-        ("reproduce", "Reproduce", join(command(about), data_facts(about))),
+        ("method", "Method", join(choices(record), candidates(record)) or None),
+        ("diagnostics", "Diagnostics", diagnostics(record)),
+        ("reproduce", "Reproduce", join(command(record), data_facts(record, schema))),
     ]
     return [(name, label, content) for name, label, content in found if content is not None]
 

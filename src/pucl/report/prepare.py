@@ -1,4 +1,4 @@
-"""Evidence as the page can use it: of matching lengths, without rows that have no finite numbers."""
+"""Evidence as the page can use it: laid out in the plane, of matching lengths, without rows that are not finite."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,10 +8,24 @@ from numpy.typing import NDArray
 
 from pucl.errors import Described, InputError, bad_argument
 from pucl.models.evidence import Evidence, Shown
-from pucl.report.rows import take
 
 MOST_POINTS = 5_000
 MOST_LISTED = 1_000
+FEWEST = 10  # points below which the two main directions are enough
+PERPLEXITY = 30.0
+
+
+def lay_out(evidence: Evidence, seed: int = 0) -> Evidence:
+    """The evidence with its points laid out by t-SNE; as it is when that was done before."""
+    if evidence.embedding is None:
+        return evidence
+    z, place = evidence.embedding.astype(np.float32), evidence.place
+    if len(z) > FEWEST:
+        from sklearn.manifold import TSNE
+
+        perplexity = min(PERPLEXITY, (len(z) - 1) / 3)
+        place = np.asarray(TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(z), np.float32)
+    return replace(evidence, place=place, embedding=None)
 
 
 def usable(evidence: Evidence) -> Evidence:
@@ -28,10 +42,10 @@ def usable(evidence: Evidence) -> Evidence:
     held = np.isfinite(evidence.held_logit)
     return replace(
         evidence,
-        points=take(evidence.points, here),
+        points=_take(evidence.points, here),
         place=evidence.place[here],
-        top=take(evidence.top, _listed(evidence.top)),
-        unsure=take(evidence.unsure, _listed(evidence.unsure)),
+        top=_take(evidence.top, _listed(evidence.top)),
+        unsure=_take(evidence.unsure, _listed(evidence.unsure)),
         held_logit=evidence.held_logit[held],
         held_labelled=evidence.held_labelled[held],
         quantiles=np.sort(evidence.quantiles[np.isfinite(evidence.quantiles)]),
@@ -57,3 +71,19 @@ def _check_shown(name: str, shown: Shown) -> None:
 
 def _bad(part: str, allowed: str, got: object) -> InputError:
     return bad_argument("pucl.report", f"evidence.{part}", allowed, Described(str(got)))
+
+
+def _take(shown: Shown, kept: NDArray[np.bool_]) -> Shown:
+    """The rows of `shown` that a mask (k,) keeps."""
+    if kept.all():
+        return shown
+    chosen = np.flatnonzero(kept)
+    return replace(
+        shown,
+        ids=tuple(shown.ids[i] for i in chosen),
+        row=shown.row[chosen],
+        probability=shown.probability[chosen],
+        labelled=shown.labelled[chosen],
+        pictures=None if shown.pictures is None else shown.pictures[chosen],
+        values={name: tuple(column[i] for i in chosen) for name, column in (shown.values or {}).items()},
+    )

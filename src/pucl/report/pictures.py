@@ -1,8 +1,10 @@
-"""Many thumbnails in one picture that fits a number of bytes: smaller, then coarser, then fewer of them."""
+"""Thumbnails of the page: many in one picture that fits a number of bytes; smaller, then coarser, then fewer."""
 
 import base64
 import importlib.util
 import io
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.report.png import Bytes, png
+from pucl.models.evidence import Evidence, Shown
+
+Bytes = NDArray[np.uint8]
 
 BLOCK = 8  # tiles start at multiples of it, so that no block of a JPEG holds two of them
 SAMPLE = 200  # tiles from which the size of all is foretold
 CHUNK = 500
 QUALITIES = (85, 60)
+LIST_SIDES = (96, 64, 48, 32, 24, 16)
+MAP_SIDES = (48, 32, 24, 16)
+LISTS_AT_MOST = 1_600_000
+SHARE_OF_LISTS = 0.5
+PER_TILE = 6  # bytes of the number of a tile
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,30 @@ class Sheet:
     def as_json(self) -> dict[str, Any]:
         """What the page needs to find a tile; the tile numbers are left out, they belong to the rows."""
         return {"source": self.source, "size": self.size, "pitch": self.pitch, "across": self.across}
+
+
+def sheets(evidence: Evidence, most: int) -> dict[str, Any]:
+    """Sheets for the lists and the map, together at most `most` bytes; absent where rows have no pictures."""
+    found: dict[str, Any] = {}
+    of_lists = [shown for shown in (evidence.top, evidence.unsure) if shown.pictures is not None and len(shown)]
+    most -= PER_TILE * (len(evidence.points) + sum(map(len, of_lists))) + 1_000
+    if of_lists and (lists := pack(_together(of_lists), LIST_SIDES, min(LISTS_AT_MOST, int(most * SHARE_OF_LISTS)))):
+        found["lists"] = {**lists.as_json(), "tile": _tiles(lists, evidence)}
+        most -= len(lists.source)
+    pictures = evidence.points.pictures
+    if pictures is not None and (points := pack(pictures, MAP_SIDES, most)):
+        found["map"] = {**points.as_json(), "tile": points.tile.tolist()}
+    return found
+
+
+def _together(lists: list[Shown]) -> Bytes:
+    return np.concatenate([shown.pictures for shown in lists if shown.pictures is not None])
+
+
+def _tiles(sheet: Sheet, evidence: Evidence) -> dict[str, list[int]]:
+    """The tiles of each list, which stand on the sheet one list after the other."""
+    cut = 0 if evidence.top.pictures is None else len(evidence.top)
+    return {"top": sheet.tile[:cut].tolist(), "unsure": sheet.tile[cut:].tolist()}
 
 
 def pack(pictures: Bytes, sides: tuple[int, ...], most: int) -> Sheet | None:
@@ -152,3 +185,27 @@ def _cover(old: int, new: int) -> NDArray[np.float32]:
     at = np.arange(old)
     overlap = np.clip(np.minimum(high, at + 1) - np.maximum(low, at), 0, None)
     return np.asarray(overlap / (old / new), np.float32)
+
+
+def png(picture: Bytes) -> bytes:
+    """A picture (h, w, 1 or 3) of uint8 as a PNG file."""
+    height, width, channels = picture.shape
+    head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    parts = (("IHDR", head), ("IDAT", zlib.compress(_filtered(picture), 9)), ("IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name.encode(), data) for name, data in parts)
+
+
+def _filtered(picture: Bytes) -> bytes:
+    """The rows after the filter (none, left, above) that leaves the smallest differences in each of them."""
+    height, width, channels = picture.shape
+    left, above = np.zeros_like(picture), np.zeros_like(picture)
+    left[:, 1:], above[1:] = picture[:, :-1], picture[:-1]
+    tried = np.stack([picture, picture - left, picture - above]).reshape(3, height, width * channels)
+    cost = np.abs(tried.view(np.int8).astype(np.int16)).sum(axis=2, dtype=np.int64)
+    best = cost.argmin(axis=0)
+    rows = tried[best, np.arange(height)]
+    return np.concatenate([best.astype(np.uint8)[:, None], rows], axis=1).tobytes()
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

@@ -1,0 +1,293 @@
+"""The record of a fit: what a model was trained on, what was chosen and why, and how good it is estimated to be."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, get_args
+
+from pucl import __version__
+from pucl.data import Kind
+from pucl.errors import InputError, is_number
+from pucl.priors import PriorEstimate
+from pucl.selection.scores import Estimate, PUScores
+
+VERSION = 2  # of the stored record; version 1 is the ``about`` of models of format 1
+OWNER = "pucl.load_model"
+FROM_FILES = ("source", "source_rows", "id_column", "created", "command")
+METRICS = tuple(field.name for field in fields(PUScores) if field.type is Estimate)
+SHARES = ("proxy_accuracy", "proxy_accuracy_one_sample", "zero_one_risk")  # unbiased: noise may push them out of [0, 1]
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows a model was trained on, and how many of them were labelled positives."""
+
+    n: int
+    labelled: int
+    unlabelled: int
+
+
+@dataclass(frozen=True)
+class TrainingChoices:
+    """How the encoder was trained."""
+
+    objective: str
+    view: str
+    epochs: int
+    batch_size: int
+    optimiser: str
+    learning_rate: float
+    weight_decay: float
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What was picked, by the user or from the data.
+
+    Attributes:
+        encoder: name of the encoder; for a network of one's own, its type.
+        labeller: the pseudo-labeller.
+        head: the head.
+        training: how the encoder was trained; None for the rows as they are.
+        fine_tuned: how encoder and head were fine-tuned; None where they were not.
+    """
+
+    encoder: str
+    labeller: str
+    head: str
+    training: TrainingChoices | None = None
+    fine_tuned: str | None = None
+
+    def to_dict(self) -> dict[str, str | int | float | None]:
+        """As one flat mapping."""
+        trained = {"objective": None} if self.training is None else asdict(self.training)
+        rest = {"labeller": self.labeller, "head": self.head, "fine_tuned": self.fine_tuned}
+        return {"encoder": self.encoder, **trained, **rest}
+
+
+@dataclass(frozen=True)
+class CandidateScores:
+    """A candidate with its estimates on hidden positives; None where too few were hidden."""
+
+    name: str
+    chosen: bool = False
+    auc: Estimate | None = None
+    accuracy: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What is known of an epoch of the encoder's training; see `pucl.training.monitor.Health` for the last eight."""
+
+    epoch: int
+    loss: float | None = None
+    learning_rate: float | None = None
+    alignment: float | None = None
+    uniformity: float | None = None
+    rank: float | None = None
+    dim: int | None = None
+    separation: float | None = None
+    n_held: int | None = None
+    n_seen: int | None = None
+    rows: int | None = None
+
+    def numbers(self) -> dict[str, float]:
+        """The numbers that are known, by name, without that of the epoch."""
+        known = {name: value for name, value in asdict(self).items() if name != "epoch" and value is not None}
+        return {name: value for name, value in known.items() if is_number(value)}
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """Everything a model knows of its own fit; `to_dict` and `from_dict` store it as JSON.
+
+    Attributes:
+        kind: of the rows.
+        rows: how many there were.
+        prior: π with its interval, and the method that gave them.
+        choices: what was picked.
+        reasons: why, a sentence each.
+        candidates: what was compared, with their scores.
+        metrics: estimates from hidden positives; None where too few could be hidden.
+        diagnostics: findings on the embedding and on the labels, a sentence each.
+        warnings: what looked wrong.
+        history: the epochs of the encoder's training.
+        seed: of everything random.
+        seconds: how long the fit took.
+        fingerprint: of the rows and labels.
+        pucl_version: that fitted the model.
+        source: name of the file or folder the rows came from, as the next four where the rows came from files.
+        source_rows: how many rows it holds.
+        id_column: the column with the ids.
+        created: when, as an ISO time.
+        command: how to do it again.
+    """
+
+    kind: Kind
+    rows: RowCounts
+    prior: PriorEstimate
+    choices: Choices
+    reasons: tuple[str, ...] = ()
+    candidates: tuple[CandidateScores, ...] = ()
+    metrics: PUScores | None = None
+    diagnostics: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    history: tuple[EpochRecord, ...] = ()
+    seed: int = 0
+    seconds: float | None = None
+    fingerprint: str | None = None
+    pucl_version: str = __version__
+    source: str | None = None
+    source_rows: int | None = None
+    id_column: str | None = None
+    created: str | None = None
+    command: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; `from_dict` gives back an equal record."""
+        return {
+            "record_version": VERSION,
+            "version": self.pucl_version,
+            "kind": self.kind,
+            "rows": asdict(self.rows),
+            "fingerprint": self.fingerprint,
+            "choices": self.choices.to_dict(),
+            "reasons": list(self.reasons),
+            "candidates": [_without_none(asdict(candidate)) for candidate in self.candidates],
+            "prior": asdict(self.prior),
+            "metrics": metrics_to_dict(self.metrics),
+            "diagnostics": list(self.diagnostics),
+            "warnings": list(self.warnings),
+            "history": [_without_none(asdict(epoch)) for epoch in self.history],
+            "seed": self.seed,
+            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in FROM_FILES},
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "FitRecord":
+        """The record that `to_dict` gave, or the ``about`` of a model of format 1; one error if it is damaged."""
+        version = content.get("record_version", 1)
+        if not isinstance(version, int) or version > VERSION:
+            raise InputError(f"{OWNER}: the record of the fit has version {version}; a newer pucl can read it")
+        try:
+            return _record(content)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"nothing for {error}" if isinstance(error, KeyError) else str(error)
+            text = " ".join(what.split())[:200]
+            raise InputError(f"{OWNER}: the record of the fit is damaged ({text}); fit the model again") from None
+
+
+def metrics_to_dict(metrics: PUScores | None) -> dict[str, dict[str, float]]:
+    """Value and error of every estimate, by name; empty where there are none."""
+    return {} if metrics is None else {name: asdict(getattr(metrics, name)) for name in METRICS}
+
+
+def within_bounds(scores: PUScores) -> PUScores:
+    """The scores with unbiased shares kept within [0, 1]: people are shown what a share can be."""
+    found: dict[str, Estimate] = {name: getattr(scores, name) for name in SHARES}
+    changed: dict[str, Any] = {name: replace(e, value=min(max(e.value, 0.0), 1.0)) for name, e in found.items()}
+    return replace(scores, **changed)
+
+
+def _without_none(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if value is not None}
+
+
+def _record(content: Mapping[str, Any]) -> FitRecord:
+    """The parts of a stored record; anything that is missing or of another type is an error."""
+    kind = _text(content["kind"])
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind {kind!r}")
+    prior = content["prior"]
+    value, low, high = (_share(prior[name]) for name in ("value", "low", "high"))
+    return FitRecord(
+        kind=kind,  # type: ignore[arg-type]
+        rows=RowCounts(*(_count(content["rows"][field.name]) for field in fields(RowCounts))),
+        prior=PriorEstimate(value, low, high, _text(prior["method"])),
+        choices=_choices(content["choices"]),
+        reasons=_texts(content["reasons"]),
+        candidates=tuple(_candidate(one) for one in _list(content["candidates"])),
+        metrics=_metrics(content["metrics"], value),
+        diagnostics=_texts(content["diagnostics"]),
+        warnings=_texts(content["warnings"]),
+        history=tuple(_epoch(one) for one in _list(content["history"])),
+        seed=_count(content["seed"]),
+        seconds=_optional(_number, content.get("seconds")),
+        fingerprint=_optional(_text, content.get("fingerprint")),
+        pucl_version=_text(content["version"]),
+        source=_optional(_text, content.get("source")),
+        source_rows=_optional(_count, content.get("source_rows")),
+        id_column=_optional(_text, content.get("id_column")),
+        created=_optional(_text, content.get("created")),
+        command=_optional(_text, content.get("command")),
+    )
+
+
+def _choices(content: Mapping[str, Any]) -> Choices:
+    training = None
+    if content["objective"] is not None:
+        training = TrainingChoices(
+            _text(content["objective"]), _text(content["view"]), _count(content["epochs"]),
+            _count(content["batch_size"]), _text(content["optimiser"]), _number(content["learning_rate"]),
+            _number(content["weight_decay"]),
+        )  # fmt: skip
+    encoder, labeller, head = (_text(content[name]) for name in ("encoder", "labeller", "head"))
+    return Choices(encoder, labeller, head, training, _optional(_text, content["fine_tuned"]))
+
+
+def _candidate(content: Mapping[str, Any]) -> CandidateScores:
+    auc, accuracy = (_optional(_estimate, content.get(name)) for name in ("auc", "accuracy"))
+    return CandidateScores(_text(content["name"]), content.get("chosen") is True, auc, accuracy)
+
+
+def _metrics(content: Mapping[str, Any], prior: float) -> PUScores | None:
+    return PUScores(prior, **{name: _estimate(content[name]) for name in METRICS}) if content else None
+
+
+def _epoch(content: Mapping[str, Any]) -> EpochRecord:
+    known = {field.name: content[field.name] for field in fields(EpochRecord) if content.get(field.name) is not None}
+    whole = ("epoch", "dim", "n_held", "n_seen", "rows")
+    numbers: dict[str, Any] = {n: _count(v) if n in whole else _number(v) for n, v in known.items()}
+    return EpochRecord(**numbers)
+
+
+def _estimate(content: Mapping[str, Any]) -> Estimate:
+    return Estimate(_number(content["value"]), _number(content["error"]))
+
+
+def _optional(read: Any, value: Any) -> Any:
+    return None if value is None else read(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not is_number(value):
+        raise TypeError(f"{value!r} is no finite number")
+    return float(value)
+
+
+def _share(value: Any) -> float:
+    if not 0 <= _number(value) <= 1:
+        raise ValueError(f"{value!r} is no share")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _list(value: Any) -> Iterable[Any]:
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{type(value).__name__} is no list")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(_text(one) for one in _list(value))

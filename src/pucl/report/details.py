@@ -1,0 +1,137 @@
+"""The rest of the page in words: the method and its candidates, findings and warnings, and how to repeat the run."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from pucl.models.record import CandidateScores, FitRecord
+from pucl.models.schema import Schema
+from pucl.report.markup import Markup, count, element, estimate, join, limited, name, shorten
+from pucl.selection.scores import Estimate
+
+MAX_CANDIDATES = 60
+MAX_COLUMNS = 300
+LONGEST_COMMAND = 20_000
+MEASURES = (("auc", "AUC"), ("accuracy", "Accuracy"))
+
+
+def choices(record: FitRecord) -> Markup:
+    """Names and values of what was chosen, and why."""
+    made = {key: value for key, value in record.choices.to_dict().items() if value is not None}
+    pairs = (element("div", element("dt", name(key)), element("dd", _plain(value))) for key, value in made.items())
+    reasons = (element("li", reason) for reason in limited(record.reasons))
+    why = join(element("h3", "Why"), element("ul", *reasons)) if record.reasons else None
+    return join(element("dl", *pairs, class_="pairs"), why)
+
+
+def candidates(record: FitRecord) -> Markup | None:
+    """A table of what was tried, with estimates and their errors drawn on a common scale."""
+    tried = record.candidates[:MAX_CANDIDATES]
+    if not tried:
+        return None
+    found = {key: [_measured(one, key) for one in tried] for key, _ in MEASURES}
+    scales = {key: _scale([one for one in estimates if one]) for key, estimates in found.items() if any(estimates)}
+    labels = ("Candidate", *(label for key, label in MEASURES if key in scales))
+    head = element("tr", *(element("th", label, scope="col") for label in labels))
+    rows = (_row(one, scales) for one in tried)
+    caption = element("caption", "Estimated on held-out rows; lines reach one standard error to each side.")
+    table = element("table", caption, element("thead", head), element("tbody", *rows), class_="candidates")
+    return join(element("h3", "Candidates"), table)
+
+
+def warnings(record: FitRecord) -> Markup | None:
+    """Warnings as a list, None where there are none."""
+    return _bullets(record.warnings)
+
+
+def diagnostics(record: FitRecord) -> Markup | None:
+    """Findings as a list, those that are warnings marked."""
+    return _bullets(record.diagnostics)
+
+
+def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
+    """Source, counts, shape, columns and fingerprint of the rows."""
+    shape = None if schema is None else shorten(" × ".join(map(str, schema.shape)), 60)
+    pairs = [
+        ("Source", shorten(record.source, 400) if record.source else None),
+        ("Rows", count(record.rows.n)),
+        ("Labelled positives", count(record.rows.labelled)),
+        ("Unlabelled", count(record.rows.unlabelled)),
+        ("Shape of a row", shape),
+        ("Fingerprint", shorten(record.fingerprint, 200) if record.fingerprint else None),
+    ]
+    found = (element("div", element("dt", label), element("dd", value)) for label, value in pairs if value)
+    return join(element("dl", *found, class_="pairs"), _columns({} if schema is None else schema.columns))
+
+
+def command(record: FitRecord) -> Markup | None:
+    """The command line with a button that copies it."""
+    if not record.command:
+        return None
+    line = shorten(record.command, LONGEST_COMMAND)
+    button = element("button", "Copy", type="button", id="copy")
+    said = element("span", id="copied", role="status", class_="quiet")
+    return join(element("pre", element("code", line, id="command-line"), tabindex="0"), element("p", button, " ", said))
+
+
+def _measured(candidate: CandidateScores, key: str) -> Estimate | None:
+    found: Estimate | None = getattr(candidate, key)
+    return found if found is not None and isfinite(found.value) else None
+
+
+def _row(candidate: CandidateScores, scales: Mapping[str, tuple[float, float]]) -> Markup:
+    mark = element("span", "chosen", class_="badge") if candidate.chosen else None
+    title = element("th", shorten(candidate.name, 120), " ", mark, scope="row")
+    cells = (_cell(_measured(candidate, key), label, scales[key]) for key, label in MEASURES if key in scales)
+    return element("tr", title, *cells, class_="chosen" if candidate.chosen else None)
+
+
+def _cell(found: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:
+    if found is None:
+        return element("td", "–", data_label=label)
+    error = _error(found)
+    low, at, high = (_percent(value, scale) for value in (found.value - error, found.value, found.value + error))
+    whisker = element("line", x1=low, x2=high, y1=7, y2=7)
+    drawing = element("svg", whisker, element("circle", cx=at, cy=7, r=4), class_="whisker", aria_hidden="true")
+    return element("td", element("div", element("span", estimate(found)), drawing), data_label=label)
+
+
+def _scale(found: Sequence[Estimate]) -> tuple[float, float]:
+    low = min(one.value - _error(one) for one in found)
+    high = max(one.value + _error(one) for one in found)
+    room = max(0.05 * (high - low), 0.005)
+    return low - room, high + room
+
+
+def _error(found: Estimate) -> float:
+    return found.error if isfinite(found.error) else 0.0
+
+
+def _percent(value: float, scale: tuple[float, float]) -> str:
+    return f"{100 * (value - scale[0]) / (scale[1] - scale[0]):.2f}%"
+
+
+def _plain(value: str | float) -> str:
+    return f"{value:g}" if isinstance(value, float) else shorten(value, 300)
+
+
+def _bullets(lines: Sequence[str]) -> Markup | None:
+    return element("ul", *map(_bullet, limited(lines))) if lines else None
+
+
+def _bullet(line: str) -> Markup:
+    plain = line.removeprefix("Warning: ")
+    if plain == line:
+        return element("li", line)
+    return element("li", element("strong", "Warning"), ": ", plain, class_="warn")
+
+
+def _columns(columns: Mapping[str, str]) -> Markup | None:
+    if not columns:
+        return None
+    shown = list(columns.items())[:MAX_COLUMNS]
+    items = (element("div", element("dt", shorten(key, 100)), element("dd", shorten(kind, 60))) for key, kind in shown)
+    more = len(columns) - len(shown)
+    rest = element("p", f"and {count(more)} more", class_="quiet") if more else None
+    return element(
+        "details", element("summary", f"{count(len(columns))} columns"), element("dl", *items, class_="pairs"), rest
+    )

@@ -1,0 +1,145 @@
+"""The top of the page: what was trained on what, the estimates and what they rest on, and the class prior drawn."""
+
+from math import isfinite
+from types import MappingProxyType
+
+from pucl.models.record import FitRecord
+from pucl.priors import PriorEstimate
+from pucl.report.markup import Markup, count, duration, element, estimate, join, moment, percent, shorten
+from pucl.selection.scores import Estimate
+
+KINDS = MappingProxyType({"image": "pictures", "table": "table rows", "vector": "vectors"})
+METRICS = MappingProxyType(
+    {
+        "proxy_accuracy": ("Accuracy", "Share of the unlabelled rows put in the right class."),
+        "proxy_accuracy_one_sample": ("Accuracy on all rows", "The same over labelled and unlabelled rows together."),
+        "auc": ("AUC", "Chance that a positive scores above a negative: 0.5 is guessing, 1 is perfect."),
+        "pu_auc": (
+            "AUC, labelled against unlabelled",
+            "Chance that a labelled positive scores above an unlabelled row; below 1, as U holds positives too.",
+        ),
+        "precision": ("Precision", "Share of true positives among the unlabelled rows that are found."),
+        "recall": ("Recall", "Share of all positives that is found, read off the held-out labelled ones."),
+        "f1": ("F1", "One figure for precision and recall, their harmonic mean."),
+        "found": ("Found", "Share of the unlabelled rows that is called positive; counted, not estimated."),
+        "zero_one_risk": ("Error", "Share of the unlabelled rows put in the wrong class; noise can push it below 0."),
+        "upu_risk": ("uPU risk", "Smooth version of the error, free of bias; noise can push it below 0."),
+        "nnpu_risk": ("nnPU risk", "Smooth version of the error, kept from falling below what is possible."),
+    }
+)
+RESTS_ON = (
+    "There are no labelled negatives, so nothing on this page could be checked against the truth. “Estimated” means: "
+    "computed from rows held out of training, on the assumption that the labelled positives are a random sample of all "
+    "positives and that the class prior π is right. If the labelled ones are special, for example easier than the "
+    "others, the true figures differ and are mostly worse."
+)
+MIDDLE = 26  # pixels from the top to the line of the prior
+
+
+def title(record: FitRecord) -> str:
+    """What the page is called: the source, or the kind of rows."""
+    return shorten(record.source, 200) if record.source else f"A model of {KINDS[record.kind]}"
+
+
+def facts(record: FitRecord) -> Markup:
+    """When, with what and how long, in one line."""
+    parts = [
+        moment(shorten(record.created, 60)) if record.created else None,
+        f"pucl {shorten(record.pucl_version, 40)}" if record.pucl_version else None,
+        f"seed {record.seed}",
+        f"trained in {duration(record.seconds)}" if record.seconds is not None else None,
+    ]
+    return element("p", " · ".join(part for part in parts if part), class_="facts")
+
+
+def summary(record: FitRecord) -> Markup:
+    """One paragraph, the tiles with the estimates, and the assumption below them."""
+    tiles = _tiles(record)
+    return join(
+        element("p", *_lead(record), class_="lead"),
+        element("dl", *tiles, class_="tiles") if tiles else None,
+        element("p", element("strong", "What “estimated” rests on. "), RESTS_ON, class_="note"),
+    )
+
+
+def prior_section(record: FitRecord) -> Markup:
+    """π in numbers, in a drawing and in a sentence."""
+    prior, interval = record.prior, _interval(record.prior)
+    value = element("span", f"{prior.value:.3f}", class_="value")
+    between = None
+    if interval is not None:
+        between = element("span", f"interval {interval[0]:.3f} to {interval[1]:.3f}", class_="error")
+    return join(
+        element("p", "π = ", value, " ", between, class_="figure-line"),
+        _drawing(prior),
+        element("p", _meaning(record), class_="meaning"),
+    )
+
+
+def _lead(record: FitRecord) -> list[object]:
+    rows, share = record.rows, record.prior.value
+    return [
+        f"A classifier of {KINDS[record.kind]}, learned from ",
+        element("strong", count(rows.labelled), " labelled positives"),
+        " and ",
+        element("strong", count(rows.unlabelled), " unlabelled rows"),
+        f". It expects {percent(share)} of the unlabelled rows to be positive, "
+        f"about {count(share * rows.unlabelled)} of them.",
+    ]
+
+
+def _tiles(record: FitRecord) -> list[Markup]:
+    if record.metrics is None:
+        return []
+    known: dict[str, Estimate] = {name: getattr(record.metrics, name) for name in METRICS}
+    return [_tile(*METRICS[name], found) for name, found in known.items() if isfinite(found.value)]
+
+
+def _tile(label: str, meaning: str, found: Estimate) -> Markup:
+    error = element("span", f"± {found.error:.3f}", class_="error") if isfinite(found.error) else None
+    value = element("dd", f"{found.value:.3f}", " ", error, class_="value", aria_label=estimate(found))
+    return element("div", element("dt", label), value, element("dd", meaning, class_="meaning"), class_="tile")
+
+
+def _interval(prior: PriorEstimate) -> tuple[float, float] | None:
+    return (prior.low, prior.high) if isfinite(prior.low) and isfinite(prior.high) else None
+
+
+def _drawing(prior: PriorEstimate) -> Markup:
+    interval = _interval(prior)
+    spoken = f"Class prior {prior.value:.3f} on a scale from 0 to 1"
+    spoken += "" if interval is None else f", interval from {interval[0]:.3f} to {interval[1]:.3f}"
+    line = element("line", x1="0%", x2="100%", y1=MIDDLE, y2=MIDDLE, class_="axis")
+    band = None if interval is None else _band(*interval)
+    point = element("circle", cx=_at(prior.value), cy=MIDDLE, r=7, class_="point")
+    ticks = join(*(_tick(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)))
+    return element("svg", line, ticks, band, point, class_="prior", role="img", aria_label=spoken, height=62)
+
+
+def _band(low: float, high: float) -> Markup:
+    whole = element("line", x1=_at(low), x2=_at(high), y1=MIDDLE, y2=MIDDLE, class_="interval")
+    ends = (
+        element("line", x1=_at(end), x2=_at(end), y1=MIDDLE - 8, y2=MIDDLE + 8, class_="end") for end in (low, high)
+    )
+    return join(whole, *ends)
+
+
+def _tick(share: float) -> Markup:
+    anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
+    mark = element("line", x1=_at(share), x2=_at(share), y1=MIDDLE, y2=MIDDLE + 6, class_="axis")
+    return join(mark, element("text", f"{share:g}", x=_at(share), y=MIDDLE + 30, text_anchor=anchor))
+
+
+def _at(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def _meaning(record: FitRecord) -> str:
+    prior, unlabelled, interval = record.prior, record.rows.unlabelled, _interval(record.prior)
+    given = prior.method == "given"
+    words = f"{percent(prior.value)} of the unlabelled rows are {'taken' if given else 'estimated'} to be positive"
+    if interval is not None and not given:
+        low, high = (count(end * unlabelled) for end in interval)
+        words += f": between {low} and {high} of {count(unlabelled)}"
+    how = "You gave this number." if given else f"Estimate and interval come from {shorten(prior.method, 60)}."
+    return f"{words}. {how} Every estimate below rests on it: a larger π means a higher precision."
