@@ -4,13 +4,12 @@
 
 Every folder under ENCODERS is one that studies/representation.py saved. No prior is given to any method but "nnpu",
 whose line says so. A line per method: configuration, test accuracy, pseudo-labels that are right, π̂, time, versions,
-hardware and commit; lines that are there already are left out. ``--fine-tune`` is JSON, options of `pucl.fine_tune`
-with views as [name, options]; several may be given. ``--held-out`` keeps a share of P and U from them and reports what
-P and U tell of each, to choose among them without the truth.
+hardware and commit; lines that are there already are left out. ``--fine-tune`` is JSON, options of `pucl.fine_tune` and
+`pucl.self_train` with views as [name, options]; several may be given. ``--held-out`` keeps a share of P and U from them
+and reports what P and U tell of each, to choose among them without the truth.
 """
 
 import argparse
-import inspect
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pucl.bench.grid.tuning import tune, tuning_defaults
 from pucl.bench.run.probes import linear_probe_accuracy
 from pucl.bench.run.provenance import provenance
 from pucl.data import load
@@ -28,17 +28,13 @@ from pucl.data.observe import observe
 from pucl.encoders.embedding import embed
 from pucl.encoders.saved import ABOUT, load_encoder
 from pucl.heads import fit_head
-from pucl.heads.finetune import FineTuned, fine_tune
+from pucl.heads.tuned import FineTuned
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.selection import hold_out, pu_scores
 from pucl.views import make_view
 
 # What is not given, so that a line says how it was made when defaults change.
-DEFAULTS = {
-    name: value.default
-    for name, value in inspect.signature(fine_tune).parameters.items()
-    if value.default is not inspect.Parameter.empty and name not in ("seed", "device")
-}
+DEFAULTS = {name: value for name, value in tuning_defaults().items() if name not in ("seed", "device")}
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,8 @@ def tuned(
                        at.prior, at.seed)  # fmt: skip
         pseudo = true_labels(part) if truth else labels_of(part, "auto")
         changes = {"renew": False} if truth else {}
-        model = fine_tune(part.x, part.s.cpu(), pseudo, at.encoder, **{**how, **changes}, seed=at.seed, device=device)
+        asked = {**how, **changes, "seed": at.seed}
+        model = tune(part.x, part.s.cpu(), pseudo, at.encoder, asked, device=device)
         found: dict[str, Any] = {"accuracy": percent((logits_of(model, at.x_test) > 0) == at.y_test)}
         if not truth:
             found |= {"labels": right(part, pseudo), "prior": pseudo.prior}

@@ -1,58 +1,22 @@
-"""Heads on embeddings, calibration to a prior, and fine-tuning: what each must reach, and what it must refuse."""
+"""Heads on embeddings: what each must reach, and what it must refuse."""
 
-import copy
 import math
-import time
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Generator, Tensor, nn
+from torch import Generator
 
-from pucl.data import load
-from pucl.data.pu_split import make_pu
-from pucl.encoders.embedding import embed
-from pucl.encoders.inputs import Encoder
+from head_examples import accuracy, corners, known, two_gaussians
 from pucl.errors import InputError
 from pucl.fitting.candidates import Candidate, head_of
 from pucl.heads import LinearHead, fit_head
-from pucl.heads.calibration import Calibrated, calibrate
-from pucl.heads.finetune import Normed, fine_tune, mixed
-from pucl.heads.targets import confident_rows
-from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import entries
-from pucl.training import TrainConfig, pretrain
 
 METHODS = list(entries("heads"))
-
-
-def two_gaussians(
-    n: int, *, gap: float, prior: float = 0.4, n_labelled: int = 0, seed: int = 0, k: int = 10
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Labelled positives, then `n` unlabelled rows, `gap` standard deviations apart, normalised: z, labelled, truth.
-
-    A third direction shared by both classes keeps the sphere from bending the boundary much.
-    """
-    g = Generator().manual_seed(seed)
-    labelled = torch.arange(n + n_labelled) < n_labelled
-    y = labelled | (torch.rand(n + n_labelled, generator=g) < prior)
-    z = torch.randn(len(y), k, generator=g)
-    z[:, 0] += torch.where(y, gap / 2, -gap / 2)
-    z[:, 1] += 6.0
-    return F.normalize(z, dim=1), labelled, y
-
-
-def known(labelled: Tensor, y: Tensor, prior: float) -> PseudoLabels:
-    """Pseudo-labels that are right."""
-    return PseudoLabels.from_probability(y.float(), labelled, prior=prior)
-
-
-def accuracy(head: nn.Module, z: Tensor, y: Tensor) -> float:
-    with torch.no_grad():
-        return float(((head(z) > 0) == y).float().mean())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -92,15 +56,6 @@ def test_risk_heads_take_either_loss(loss: str) -> None:
     z_test, _, y_test = two_gaussians(5000, gap=3.0, seed=1)
     head = fit_head(z, labelled, known(labelled, y, 0.4), method="nnpu", loss=loss)
     assert accuracy(head, z_test, y_test) > 0.9
-
-
-def corners(n: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Four clusters at the corners of a square, classes crosswise: x, labelled, truth."""
-    g = Generator().manual_seed(0)
-    corner = torch.randint(4, (n,), generator=g)
-    centres = torch.tensor([[4.0, 4, 6], [-4, -4, 6], [4, -4, 6], [-4, 4, 6]])
-    y = corner < 2
-    return F.normalize(centres[corner] + torch.randn(n, 3, generator=g), dim=1), y & (torch.arange(n) < n // 10), y
 
 
 @pytest.mark.parametrize("method", ["linear", "nnpu", "upu"])
@@ -222,43 +177,6 @@ def test_heads_are_repeatable_and_leave_the_global_generator_alone(method: str) 
         assert torch.equal(state, torch.get_rng_state()) and not torch.equal(first, other)
 
 
-@pytest.mark.parametrize("prior", [0.001, 0.3, 0.9])
-@pytest.mark.parametrize("temperature", [0.2, 1.0, 5.0])
-def test_calibration_meets_the_prior(prior: float, temperature: float) -> None:
-    logits = torch.randn(5000, generator=Generator().manual_seed(0)) * 20 + 7
-    shift = calibrate(logits, prior, temperature=temperature)
-    assert float(torch.sigmoid(logits.double() / temperature + shift).mean()) == pytest.approx(prior, abs=1e-6)
-    # A constant score can be calibrated too, and the bracket is then a point.
-    assert calibrate(torch.zeros(3), prior) == pytest.approx(math.log(prior / (1 - prior)), abs=1e-9)
-
-
-def test_calibrated_head_agrees_with_itself() -> None:
-    z, labelled, y = two_gaussians(3000, gap=2.0, n_labelled=300)
-    head = fit_head(z, labelled, known(labelled, y, 0.4))
-    calibrated = Calibrated.of(head, z, labelled, prior=0.25)
-    probability, logits = calibrated.probability(z), calibrated(z)
-    assert ((probability >= 0) & (probability <= 1)).all()
-    assert torch.equal(probability > 0.5, logits > 0)
-    assert float(probability[~labelled].mean()) == pytest.approx(0.25, abs=1e-6)
-    assert torch.equal(logits.argsort(), head(z).argsort()), "calibration keeps the order"
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ((torch.rand(5), 0), "prior must be a number strictly between 0 and 1; got 0"),
-        ((torch.rand(5), None), "prior must be a number strictly between 0 and 1; got None"),
-        ((torch.rand(5, 1), 0.5), "logits must be a floating-point vector (n,) with n ≥ 1"),
-        ((torch.rand(0), 0.5), "logits must be a floating-point vector (n,) with n ≥ 1"),
-        ((torch.tensor([0.0, float("nan")]), 0.5), "logits must be finite; got NaN or infinity"),
-    ],
-)
-def test_bad_calibration(call: tuple[Any, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        calibrate(*call)
-    assert message in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
@@ -311,198 +229,3 @@ def test_a_prior_the_pseudo_labels_do_not_have_is_asked_for(method: str) -> None
         fit_head(z, labelled, nothing, method=method)
     with pytest.raises(InputError, match="pseudo must be of length 25, one per row of z; got 24 pseudo-labels"):
         fit_head(z, labelled, PseudoLabels.from_probability(torch.rand(24), labelled[:24]), method=method)
-
-
-# Fine-tuning
-
-
-@cache
-def digits() -> tuple[Tensor, Tensor, Encoder, PseudoLabels, Tensor, Tensor]:
-    """Digits with a briefly trained encoder: x, s, encoder, pseudo-labels, x_test, y_test."""
-    data = load("digits")
-    sample = make_pu(data.y_train, 100)
-    x, s = torch.as_tensor(data.x_train[sample.rows]), torch.as_tensor(sample.s)
-    encoder = pretrain(x, s, config=TrainConfig(epochs=15, batch_size=256, learning_rate=4.0), device="cpu").encoder
-    pseudo = pseudo_label(embed(encoder, x), s, prior=sample.prior)
-    return x, s, encoder, pseudo, torch.as_tensor(data.x_test), torch.as_tensor(data.y_test)
-
-
-def test_fine_tuning_takes_seconds_and_leaves_things_as_they_are() -> None:
-    x, s, encoder, pseudo, x_test, y_test = digits()
-    before = copy.deepcopy(encoder.state_dict())
-    start, state = time.process_time(), torch.get_rng_state()
-    model = fine_tune(x, s, pseudo, encoder, epochs=10, batch_size=64, device="cpu")
-    seconds = (time.process_time() - start) / max(torch.get_num_threads(), 1)
-    assert torch.equal(state, torch.get_rng_state()), "the global generator must stay as it is"
-    assert seconds < 15
-    assert accuracy(model, x_test, y_test) > 0.9
-    assert all(torch.equal(v, encoder.state_dict()[k]) for k, v in before.items()), "the given encoder stays as it is"
-    assert not model.training and model(x_test[:7]).shape == (7,)
-
-
-def test_the_norm_before_the_layer_becomes_part_of_it() -> None:
-    z, labelled, y = two_gaussians(300, gap=4.0, n_labelled=30)
-    head = fit_head(z, labelled, known(labelled, y, 0.4))
-    assert isinstance(head, LinearHead)
-    model = Normed(nn.Identity(), z, head)
-    torch.testing.assert_close(model.eval().score(z), head(z), rtol=1e-4, atol=1e-4)  # it starts as the head
-    with torch.no_grad():
-        model.layer.weight.mul_(1.5)
-        for rows in torch.split(z, 30):
-            model.train().score(3 * rows + 1)  # the running statistics move
-        expected = model.eval().score(z)
-        torch.testing.assert_close(model.folded()(z), expected, rtol=1e-4, atol=1e-4)
-    assert not torch.allclose(expected, 1.5 * head(z), atol=0.1)
-
-
-def test_fine_tuning_is_drawn_by_its_seed() -> None:
-    x, s, encoder, pseudo, x_test, _ = digits()
-    how: dict[str, Any] = {"epochs": 2, "device": "cpu"}
-    first, again, other = (fine_tune(x, s, pseudo, encoder, seed=seed, **how)(x_test) for seed in (0, 0, 1))
-    assert torch.equal(first, again) and not torch.equal(first, other)
-
-
-def test_fine_tuning_learns_where_the_frozen_embedding_cannot() -> None:
-    """Four corners, classes crosswise, seen through two random directions: the encoder has to move."""
-    x, labelled, y = corners(2000)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(2)
-        encoder = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 2))
-    pseudo = known(labelled, y, 0.48)
-    frozen = accuracy(fit_head(embed(encoder, x), labelled, pseudo), embed(encoder, x), y)
-    how: dict[str, Any] = {"learning_rate": 0.03, "encoder_scale": 1.0, "batch_size": 100, "device": "cpu"}
-    model = fine_tune(x, labelled, pseudo, encoder, view=lambda x, generator: x, **how)  # noqa: ARG005
-    assert frozen < 0.8 and accuracy(model, x, y) > 0.95
-
-
-def test_fine_tuning_takes_vectors_and_any_view() -> None:
-    z, labelled, y = two_gaussians(600, gap=4.0, n_labelled=60)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        encoder = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 8))
-    for view in (None, "feature_noise", lambda x, generator: x):  # noqa: ARG005
-        model = fine_tune(
-            z, labelled, known(labelled, y, 0.4), encoder, epochs=10, batch_size=64, view=view, device="cpu"
-        )
-        assert accuracy(model, z, y) > 0.9
-
-
-def test_renewed_labels_mend_wrong_ones() -> None:
-    """A tenth of the positives in U are called negative: fixed labels keep some of that, renewed ones do not."""
-    x, labelled, y = two_gaussians(3000, gap=4.0, n_labelled=200)
-    g = Generator().manual_seed(0)
-    noisy = y ^ (~labelled & (torch.rand(len(y), generator=g) < 0.2))
-    pseudo = PseudoLabels.from_probability(noisy.float(), labelled, prior=float(y[~labelled].float().mean()))
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        encoder = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 32))
-    how: dict[str, Any] = {"epochs": 20, "learning_rate": 1e-2, "device": "cpu", "view": lambda x, _: x}
-    fixed, renewed = (fine_tune(x, labelled, pseudo, encoder, renew=renew, **how) for renew in (False, True))
-    assert accuracy(renewed, x, y) > 0.95 and accuracy(renewed, x, y) > accuracy(fixed, x, y)
-
-
-def test_mixed_rows_and_targets_by_their_weights() -> None:
-    x, goal, weight = torch.tensor([[0.0], [4], [8]]), torch.tensor([1.0, 0, 1]), torch.tensor([1.0, 0, 3])
-    seen, target, count = mixed(x, goal, weight, torch.tensor(0.75))  # each with the one before it
-    assert seen.flatten().tolist() == [2, 3, 7] and count.tolist() == [1.5, 0.25, 2.25]
-    assert target.tolist() == [1, 1, 1], "a row that counts nothing has no say"
-    _, target, _ = mixed(x, goal, torch.ones(3), torch.tensor(0.75))
-    assert target.tolist() == [1, 0.25, 0.75]
-
-
-def test_mixing_keeps_a_network_from_learning_labels_by_heart() -> None:
-    x, labelled, y = two_gaussians(600, gap=3.0, n_labelled=100)
-    noisy = y ^ (~labelled & (torch.rand(len(y), generator=Generator().manual_seed(0)) < 0.25))
-    pseudo = PseudoLabels.from_probability(noisy.float(), labelled)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        encoder = nn.Sequential(nn.Linear(10, 256), nn.ReLU(), nn.Linear(256, 32))
-    how: dict[str, Any] = {"epochs": 30, "learning_rate": 1e-2, "device": "cpu", "view": lambda x, _: x, "renew": False}
-    plain, mild = (accuracy(fine_tune(x, labelled, pseudo, encoder, mixup=a, **how), x, noisy) for a in (0.0, 1.0))
-    assert mild < plain - 0.05
-
-
-def test_a_teacher_is_asked_about_what_the_network_is_shown() -> None:
-    """Its targets count, whatever the pseudo-labels say."""
-    x, labelled, y = two_gaussians(600, gap=4.0, n_labelled=60)
-    wrong = PseudoLabels.from_probability(torch.where(labelled, 1.0, 1 - y.float()), labelled)
-    teacher, seen = nn.Linear(10, 1), []
-
-    class Asked(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            seen.append(x)
-            logits: Tensor = teacher(x).squeeze(1)
-            return logits
-
-    with torch.no_grad():
-        head = fit_head(x, labelled, known(labelled, y, 0.4))
-        assert isinstance(head, LinearHead)
-        teacher.weight.copy_(head.weight[None])
-        teacher.bias.copy_(head.bias)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        encoder = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 8))
-    how: dict[str, Any] = {"epochs": 20, "learning_rate": 1e-2, "batch_size": 100, "device": "cpu"}
-    model = fine_tune(
-        x, labelled, wrong, encoder, renew=False, teacher=Asked(), mixup=1.0, view=lambda x, _: x + 100, **how
-    )
-    assert len(seen) == 20 * 6 and min(float(rows.min()) for rows in seen) > 80, "views, not rows"
-    model = fine_tune(x, labelled, wrong, encoder, renew=False, teacher=Asked(), mixup=1.0, view=lambda x, _: x, **how)
-    assert accuracy(model, x, y) > 0.9
-
-
-def test_confident_rows_are_the_most_reliable_of_either_class() -> None:
-    labelled = torch.arange(110) < 10
-    probability = torch.cat([torch.zeros(10), torch.linspace(0.51, 0.6, 40), torch.linspace(0, 0.2, 60)])
-    pseudo = PseudoLabels.from_probability(probability, labelled)
-    used = confident_rows(labelled, pseudo, 0.5)
-    assert used.tolist() == [*range(10), *range(30, 50), *range(50, 80)]
-    assert confident_rows(labelled, pseudo, 1.0).tolist() == list(range(110))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"confident": 0}, "confident must be a number in (0, 1]; got 0"),
-        ({"confident": 1.2}, "confident must be a number in (0, 1]; got 1.2"),
-        ({"epochs": 0}, "epochs must be a whole number ≥ 1; got 0"),
-        ({"trust": 1.5}, "trust must be a number within [0, 1]; got 1.5"),
-        ({"labelled_share": 0}, "labelled_share must be a number strictly between 0 and 1; got 0"),
-        ({"batch_size": 1}, "batch_size must be a whole number ≥ 2; got 1"),
-        ({"learning_rate": 0}, "learning_rate must be a finite number > 0; got 0"),
-        ({"encoder_scale": -1}, "encoder_scale must be a finite number > 0; got -1"),
-        ({"s": [1, 0]}, "s must be of length 30, one label per row; got length 2"),
-        ({"x": torch.rand(29, 4), "s": [1] + [0] * 28}, "pseudo must be of length 29, one per row of x; got 30"),
-        ({"positive": 0.0}, "pseudo must be labels of both classes; got labels of one class only"),
-        ({"prior": 1.0}, "pseudo.prior must be a number strictly between 0 and 1; got 1.0"),
-        ({"mixup": -1}, "mixup must be a finite number ≥ 0; got -1"),
-        ({"teacher": nn.Identity()}, "teacher must be given with renew=False: what it says are the targets; got"),
-        ({"view": "simclrr"}, "unknown views 'simclrr': did you mean 'simclr'?"),
-    ],
-)
-def test_bad_fine_tuning(change: dict[str, Any], message: str) -> None:
-    labelled = torch.arange(30) < 3
-    probability = torch.ones(30) if "positive" in change else (torch.arange(30) < 12).float()
-    pseudo = PseudoLabels.from_probability(probability, labelled, prior=change.get("prior", 0.3))
-    call: dict[str, Any] = {"x": torch.rand(30, 4), "s": labelled} | change
-    options = {key: value for key, value in call.items() if key not in ("x", "s", "positive", "prior")}
-    with pytest.raises(InputError) as caught:
-        fine_tune(call["x"], call["s"], pseudo, nn.Linear(4, 3), **options)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
-class Slowly(nn.Module):
-    """A part of somebody's own, which asks the device for a number: it cannot be recorded."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x if float(x.detach().abs().max()) >= 0 else -x
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("way", [{"renew": True}, {"renew": False}, {"renew": False, "confident": 0.5, "mixup": 1.0}])
-def test_fine_tuning_on_a_card_recorded_or_not(way: dict[str, Any]) -> None:
-    x, s, encoder, pseudo, x_test, y_test = digits()
-    how: dict[str, Any] = {"epochs": 10, "batch_size": 64, "device": "cuda", **way}
-    for network in (encoder, nn.Sequential(encoder, Slowly())):
-        model = fine_tune(x, s, pseudo, network, **how).cpu()
-        assert accuracy(model, x_test, y_test) > 0.9

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pucl.estimators import PriorEstimator, PseudoLabeler, PUBaseline, PUClassifier, PUEncoder, pu_scorer
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
-    from pucl.heads.finetune import fine_tune
+    from pucl.heads.finetune import TuneConfig, fine_tune, self_train
     from pucl.labels import check_labels
     from pucl.losses import contrastive_loss
     from pucl.metrics import evaluate
@@ -51,6 +51,7 @@ _HOME = (
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
+    ("TuneConfig", "pucl.heads.finetune"),
     ("check_labels", "pucl.labels"),
     ("contrastive_loss", "pucl.losses"),
     ("diagnose", "pucl.selection"),
@@ -74,6 +75,7 @@ _HOME = (
     ("save_encoder", "pucl.encoders.saved"),
     ("save_model", "pucl.models.folder"),
     ("select", "pucl.selection"),
+    ("self_train", "pucl.heads.finetune"),
     ("settings_of", "pucl.baselines"),
     ("threshold_curve", "pucl.selection"),
 )
@@ -99,6 +101,7 @@ __all__ = [
     "Selection",
     "TableTransform",
     "TrainConfig",
+    "TuneConfig",
     "check_labels",
     "contrastive_loss",
     "diagnose",
@@ -122,6 +125,7 @@ __all__ = [
     "save_encoder",
     "save_model",
     "select",
+    "self_train",
     "settings_of",
     "threshold_curve",
 ]

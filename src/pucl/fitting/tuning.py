@@ -1,9 +1,6 @@
 """Fine-tuning in the end: two ways of it, compared with the frozen encoder by hidden positives."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,18 +10,14 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.fitting.candidates import Candidate, Judged, choose
 from pucl.heads import LinearHead
-from pucl.heads.finetune import fine_tune
+from pucl.heads.finetune import TuneConfig, fine_tune, self_train
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.pretraining import default_view
 from pucl.views import View, make_view
 
 # Labels that stay suit an encoder that is good already, labels the network renews one that is not (LOG.md).
-WAYS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "fixed labels": MappingProxyType({"renew": False, "encoder_scale": 0.3}),
-        "renewed labels": MappingProxyType({"renew": True}),
-    }
-)
+FIXED, RENEWED = WAYS = ("fixed labels", "renewed labels")
+FIXED_SCALE = 0.3  # of the encoder's learning rate, where labels stay
 CROPS = (0.5, 1.0)  # milder than in pretraining
 
 
@@ -39,8 +32,11 @@ def tune(
     device: torch.device,
 ) -> tuple[Encoder, LinearHead]:
     """Encoder and head trained together on the pseudo-labels, in one of `WAYS`, on the CPU in the end."""
-    view: dict[str, Any] = {"view": _view(tuple(rows.shape[1:]))} if way == "fixed labels" else {}
-    tuned = fine_tune(rows, labelled, pseudo, encoder, **WAYS[way], **view, seed=seed, device=device).cpu()
+    if way == RENEWED:
+        tuned = self_train(rows, labelled, pseudo, encoder, TuneConfig(seed=seed), device=device).cpu()
+    else:
+        config = TuneConfig(encoder_scale=FIXED_SCALE, view=_view(tuple(rows.shape[1:])), seed=seed)
+        tuned = fine_tune(rows, labelled, pseudo, encoder, config, device=device).cpu()
     head = LinearHead(tuned.layer.weight[0] * tuned.layer.in_features**0.5, tuned.layer.bias[0])
     own = tuned.encoder
     if not isinstance(own, Encoder):  # a copy of the one given

@@ -1,22 +1,26 @@
-"""Fine-tuning: encoder and linear layer together, on pseudo-labels that the network renews as it learns."""
+"""Fine-tuning: encoder and linear layer together, on pseudo-labels that stay or that the network renews."""
 
 import copy
+import functools
+import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from pucl.deprecation import UNTIL
 from pucl.device import pick_device
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
-from pucl.heads import LinearHead
 from pucl.heads.linear import linear
 from pucl.heads.targets import confident_rows, given, renewed
+from pucl.heads.tuned import FineTuned, Normed
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
 from pucl.seeds import seed_of
@@ -27,118 +31,137 @@ from pucl.training.pretraining import default_view
 from pucl.training.schedule import learning_rate as scheduled
 from pucl.views import View, known_as, make_view
 
-OWNER = "pucl.heads.fine_tune"
+FINE_TUNE, SELF_TRAIN = "pucl.fine_tune", "pucl.self_train"
 WEIGHT_DECAY = 0.01
-MOMENTUM, EPS = 0.1, 1e-5  # of the batch norm before the layer
-BATCH, STEPS, LABELLED = 1024, 16, 0.05  # most rows of a batch, fewest batches of an epoch, least labelled share
+MAX_BATCH, MIN_STEPS = 1024, 16  # rows of a batch, batches of an epoch
+MIN_LABELLED_SHARE = 0.05  # of a batch of `self_train`
+F_ = TypeVar("F_", bound=Callable[..., Any])
+# The network before an epoch, and its number → targets within [0, 1] and weights of the rows, (n,) each.
+Targets = Callable[[Normed, int], tuple[Tensor, Tensor]]
 
 
-class FineTuned(nn.Module):
-    """An encoder and a linear score of its L2-normalised output: raw rows → logits (n,), positive above 0."""
+@dataclass(frozen=True, kw_only=True)
+class TuneConfig:
+    """How `fine_tune` and `self_train` train, with AdamW.
 
-    def __init__(self, encoder: nn.Module, layer: nn.Linear) -> None:
-        super().__init__()
-        self.encoder, self.layer = encoder, layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (n,) of raw rows."""
-        return self.score(self.encoder(x))
-
-    def score(self, z: Tensor) -> Tensor:
-        """Logits (n,) of what the encoder gives (n, k), in the precision of the layer."""
-        logits: Tensor = self.layer(_scaled(z.to(self.layer.weight.dtype)))
-        return logits.squeeze(1)
-
-
-class Normed(nn.Module):
-    """The same with a batch norm before the layer, while it is trained.
-
-    An encoder without batch norm puts all rows into a narrow cone; there every step of the encoder would move the
-    logits of all rows together, by more than what tells them apart. Afterwards the norm becomes part of the layer.
+    Attributes:
+        epochs: passes over the rows.
+        batch_size: rows per step; when not given, 1,024 or as many as make 16 steps an epoch, whichever is less.
+        learning_rate: of the layer at the start; it falls to 0 along half a cosine.
+        encoder_scale: the learning rate of the encoder as a multiple of that of the layer.
+        view: a registered view or a function ``(x, generator) → x``; when not given, a shift by a pixel for images,
+            and what `pucl.pretrain` takes for anything else.
+        mixup: α, where rows of a batch are mixed two by two with weights from Beta(α, α); 0 for rows as they are.
+        seed: of the batches, the views and the mixing.
     """
 
-    mean: Tensor
-    variance: Tensor
+    epochs: int = 15
+    batch_size: int | None = None
+    learning_rate: float = 1e-3
+    encoder_scale: float = 1.0
+    view: str | View | None = None
+    mixup: float = 0.0
+    seed: int = 0
 
-    def __init__(self, encoder: nn.Module, z: Tensor, head: LinearHead) -> None:
-        super().__init__()
-        self.encoder = encoder
-        own = _scaled(z)
-        self.register_buffer("mean", own.mean(dim=0))
-        self.register_buffer("variance", own.var(dim=0))
-        made = nn.utils.skip_init(nn.Linear, z.shape[1], 1, device=z.device)  # type: ignore[no-untyped-call]  # no draws
-        self.layer: nn.Linear = made
-        with torch.no_grad():
-            weight = head.weight / z.shape[1] ** 0.5
-            self.layer.weight.copy_(weight * self._deviation())
-            self.layer.bias.copy_(head.bias + weight @ self.mean)
-
-    def score(self, z: Tensor) -> Tensor:
-        """Logits (n,) of what the encoder gives (n, k), in the precision of the layer."""
-        own = _scaled(z.to(self.layer.weight.dtype))
-        normed = F.batch_norm(own, self.mean, self.variance, training=self.training, momentum=MOMENTUM, eps=EPS)
-        logits: Tensor = self.layer(normed)
-        return logits.squeeze(1)
-
-    @torch.no_grad()
-    def folded(self) -> FineTuned:
-        """Without the norm; it scores as this does in evaluation mode."""
-        weight = self.layer.weight / self._deviation()
-        self.layer.bias.sub_(weight @ self.mean)
-        self.layer.weight.copy_(weight)
-        return FineTuned(self.encoder, self.layer)
-
-    def _deviation(self) -> Tensor:
-        return (self.variance + EPS).sqrt()
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        check_count(owner, "epochs", self.epochs)
+        if self.batch_size is not None:
+            check_count(owner, "batch_size", self.batch_size, low=2)
+        check_positive(owner, "learning_rate", self.learning_rate)
+        check_positive(owner, "encoder_scale", self.encoder_scale)
+        if not is_number(self.mixup) or not 0 <= self.mixup < float("inf"):
+            raise bad_argument(owner, "mixup", "a finite number ≥ 0", self.mixup)
+        check_count(owner, "seed", self.seed, low=0)
 
 
-def _scaled(z: Tensor) -> Tensor:
-    """Embeddings (n, k) of unit mean square per feature."""
-    scaled: Tensor = F.normalize(z, dim=1) * z.shape[1] ** 0.5
-    return scaled
+def _with_old_arguments(tune: F_) -> F_:
+    """Let `fine_tune` be called as before `TuneConfig` and `self_train`, with a FutureWarning."""
+    moved = tuple(field.name for field in fields(TuneConfig))
+
+    @functools.wraps(tune)
+    def call(x: Any, s: Any, pseudo: PseudoLabels, encoder: nn.Module, *config: Any, **options: Any) -> FineTuned:
+        if config or options.get("config") is not None:
+            return cast("FineTuned", tune(x, s, pseudo, encoder, *config, **options))
+        options.pop("config", None)
+        renew = options.pop("renew", True)
+        made = TuneConfig(**{name: options.pop(name) for name in moved if name in options})
+        other = {name: options.pop(name) for name in ("trust", "labelled_share") if name in options}
+        if renew and options.get("teacher") is not None:
+            raise bad_argument(
+                FINE_TUNE, "teacher", "given with renew=False: what it says are the targets", options["teacher"]
+            )
+        advice = (
+            f"labels that the network renews are {SELF_TRAIN}(x, s, pseudo, encoder, pucl.TuneConfig(...)) now; "
+            f"without a config, {FINE_TUNE} still renews them until pucl {UNTIL}"
+            if renew
+            else f"give {', '.join(moved)} as config=pucl.TuneConfig(...), without renew; the old way goes with {UNTIL}"
+        )
+        warnings.warn(f"{FINE_TUNE}: {advice}", FutureWarning, stacklevel=2)
+        if not renew:
+            return cast("FineTuned", tune(x, s, pseudo, encoder, made, **options))
+        return self_train(x, s, pseudo, encoder, made, device=options.get("device"), **other)
+
+    return call  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How to train, checked; the names are those of `fine_tune`."""
-
-    config: TrainConfig
-    view: View
-    encoder_scale: float
-    renew: bool
-    trust: float
-    labelled_share: float
-    confident: float
-    weighted: bool
-    soft: bool
-    mixup: float
-    teacher: nn.Module | None
-    device: torch.device
-
-
+@_with_old_arguments
 def fine_tune(
     x: Any,
     s: Any,
     pseudo: PseudoLabels,
     encoder: nn.Module,
+    config: TuneConfig | None = None,
     *,
-    epochs: int = 15,
-    batch_size: int | None = None,
-    learning_rate: float = 1e-3,
-    encoder_scale: float = 1.0,
-    view: str | View | None = None,
-    renew: bool = True,
-    trust: float = 0.25,
-    labelled_share: float | None = None,
     confident: float = 1.0,
     weighted: bool = True,
     soft: bool = False,
-    mixup: float = 0.0,
     teacher: nn.Module | None = None,
-    seed: int = 0,
     device: str | torch.device | None = None,
 ) -> FineTuned:
-    """Train a copy of the encoder together with a linear layer, the pseudo-labels changing as they learn.
+    """Train a copy of the encoder together with a linear layer, on pseudo-labels that stay as they are.
+
+        min_θ  Σ_i r_i · CE(σ(f_θ(t(x_i))), ỹ_i)
+
+    where t(x) is a view of the row, drawn anew at every step, ỹ its pseudo-label and r the reliability of that. The
+    layer starts as the linear head of the given encoder.
+
+    Args:
+        x: raw rows, as for `pucl.pretrain`.
+        s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
+        pseudo: pseudo-labels of the rows.
+        encoder: raw rows → embeddings; it stays as it is.
+        config: how to train. Until pucl 0.3, a call without it renews the labels as `self_train` does, and warns.
+        confident: the share of the unlabelled rows that is used, within (0, 1]: the most reliable of either class.
+        weighted: whether reliability counts; all used rows alike otherwise.
+        soft: take the probabilities for targets instead of the labels, and all used rows alike.
+        teacher: a module from float rows on the device to logits (n,), in place of all targets: what it says of the
+            very view, mixed or not, that the network is shown.
+        device: where to train, in bfloat16 on a GPU and in float32 on a CPU; a GPU if there is one.
+
+    Returns:
+        A module from raw rows to logits (n,), in evaluation mode, on the device.
+    """
+    every = _Rows.of(FINE_TUNE, x, s, pseudo, device)
+    if not is_number(confident) or not 0 < confident <= 1:
+        raise bad_argument(FINE_TUNE, "confident", "a number in (0, 1]", confident)
+    used = every.only(confident_rows(every.labelled, every.pseudo, confident))
+    fixed = given(used.pseudo, soft=soft, weighted=weighted)
+    return _tune(encoder, every, used, lambda _network, _epoch: fixed, config or TuneConfig(), teacher=teacher)
+
+
+def self_train(
+    x: Any,
+    s: Any,
+    pseudo: PseudoLabels,
+    encoder: nn.Module,
+    config: TuneConfig | None = None,
+    *,
+    trust: float = 0.25,
+    labelled_share: float | None = None,
+    device: str | torch.device | None = None,
+) -> FineTuned:
+    """Train a copy of the encoder together with a linear layer, on labels that the network renews as it learns.
 
         min_θ  ((1 − β) π̂ + β n_P/n) mean_P CE(f, 1)  +  mean_U (1[f_i < q] CE(f, 0) + β 1[f_i ≥ q] CE(f, 1))
 
@@ -148,178 +171,178 @@ def fine_tune(
     labels it started from (CVIR in the network for β = 0, Garg et al. 2021). The first epoch takes for likely what
     `pseudo` calls positive, and π̂ is its prior. The layer starts as the linear head of the given encoder.
 
-    With ``renew=False`` the pseudo-labels stay as they are and every row counts by its reliability:
-
-        min_θ  Σ_i r_i · CE(σ(f_θ(t(x_i))), ỹ_i)
-
     Args:
         x: raw rows, as for `pucl.pretrain`.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
-        pseudo: pseudo-labels of the rows.
+        pseudo: pseudo-labels of the rows, for the first epoch, and π̂.
         encoder: raw rows → embeddings; it stays as it is.
-        epochs: passes over the rows.
-        batch_size: rows per step; when not given, 1,024 or as many as make 16 steps an epoch, whichever is less.
-        learning_rate: of the layer at the start; it falls to 0 along half a cosine. AdamW.
-        encoder_scale: the learning rate of the encoder as a multiple of that of the layer.
-        view: a registered view or a function ``(x, generator) → x``; when not given, a shift by a pixel of images and
-            that of `pucl.pretrain` of anything else.
-        renew: look again at the unlabelled rows before every epoch.
+        config: how to train.
         trust: β, within [0, 1]: how much a likely positive counts as one.
-        labelled_share: with ``renew=True``, the share of labelled rows in every batch; when not given, that of the
-            data, but at least 0.05. A large one lets a large network learn the labelled rows by heart.
-        confident: with ``renew=False``, the share of the unlabelled rows that is used, within (0, 1]: the most reliable
-            of either class.
-        weighted: with ``renew=False``, whether reliability counts; all used rows alike otherwise.
-        soft: with ``renew=False``, take the probabilities for targets instead of the labels, and all used rows alike:
-            to learn from another model.
-        mixup: α, where rows of a batch are mixed two by two, with weights from Beta(α, α); 0 for rows as they are.
-        teacher: a module from float rows on the device to logits (n,), in place of all targets: what it says of the
-            very view, mixed or not, that the network is shown.
-        seed: of the batches and the views.
+        labelled_share: the share of labelled rows in every batch; when not given, that of the data, but at least 0.05.
+            With a large one, a large network memorises the labelled rows.
         device: where to train, in bfloat16 on a GPU and in float32 on a CPU; a GPU if there is one.
 
     Returns:
         A module from raw rows to logits (n,), in evaluation mode, on the device.
     """
-    rows = as_rows(x, owner=OWNER)
-    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER))
-    _check_pseudo(pseudo, len(rows))
-    check_count(OWNER, "epochs", epochs)
-    if batch_size is None:
-        batch_size = min(BATCH, max(2, len(rows) // STEPS))
-    check_count(OWNER, "batch_size", batch_size, low=2)
-    check_share(OWNER, "trust", trust, closed=True)
-    if labelled_share is None:
-        labelled_share = max(LABELLED, float(labelled.float().mean()))
-    check_share(OWNER, "labelled_share", labelled_share)
-    check_positive(OWNER, "learning_rate", learning_rate)
-    check_positive(OWNER, "encoder_scale", encoder_scale)
-    check_count(OWNER, "seed", seed, low=0)
-    if not is_number(confident) or not 0 < confident <= 1:
-        raise bad_argument(OWNER, "confident", "a number in (0, 1]", confident)
-    if not is_number(mixup) or not 0 <= mixup < float("inf"):
-        raise bad_argument(OWNER, "mixup", "a finite number ≥ 0", mixup)
-    if teacher is not None and renew:
-        raise bad_argument(OWNER, "teacher", "given with renew=False: what it says are the targets", teacher)
-    if renew:
-        check_share(OWNER, "pseudo.prior", pseudo.prior)
-        n_unlabelled = int((~labelled).sum())
-        if n_unlabelled < 2:
-            raise bad_argument(OWNER, "s", "labels with at least two unlabelled rows", Described(f"{n_unlabelled}"))
-    place = pick_device(device)
-    if view is None:
-        view = "shift" if rows.ndim == 4 else default_view(tuple(rows.shape[1:]))
-    plan = _Plan(
-        config=TrainConfig(
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            labelled_share=labelled_share if renew else None,
-            seed=seed,
-        ),
-        view=make_view(view) if isinstance(view, str) else view,
-        encoder_scale=encoder_scale,
-        renew=renew,
-        trust=trust,
-        labelled_share=labelled_share,
-        confident=confident,
-        weighted=weighted,
-        soft=soft,
-        mixup=mixup,
-        teacher=teacher,
-        device=place,
-    )
-    rows, labelled = rows.to(place), labelled.to(place)
-    pseudo = replace(
-        pseudo,
-        labels=pseudo.labels.to(place),
-        probability=pseudo.probability.to(place),
-        reliability=pseudo.reliability.to(place),
-    )
-    # Parts of others may draw from the global generator: a layer when it is made, an encoder that drops units.
-    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
-        torch.manual_seed(seed_of(seed, "fine-tuning", 0))
-        model = _start(rows, labelled, pseudo, encoder, place)
-        _train(model, _Lessons(rows, labelled, pseudo, plan), plan)
-    return model.folded().eval().requires_grad_(False)
+    rows = _Rows.of(SELF_TRAIN, x, s, pseudo, device)
+    check_share(SELF_TRAIN, "trust", trust, closed=True)
+    share = max(MIN_LABELLED_SHARE, float(rows.labelled.float().mean())) if labelled_share is None else labelled_share
+    check_share(SELF_TRAIN, "labelled_share", share)
+    check_share(SELF_TRAIN, "pseudo.prior", pseudo.prior)
+    n_unlabelled = int((~rows.labelled).sum())
+    if n_unlabelled < 2:
+        raise bad_argument(SELF_TRAIN, "s", "labels with at least two unlabelled rows", Described(f"{n_unlabelled}"))
 
-
-class _Lessons:
-    """The rows of a training and what they are taken for, epoch by epoch."""
-
-    def __init__(self, rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, plan: _Plan) -> None:
-        self.plan = plan
-        if not plan.renew:
-            used = confident_rows(labelled, pseudo, plan.confident)
-            rows, labelled, pseudo = rows[used], labelled[used], pseudo.only(used)
-        self.rows, self.labelled, self.pseudo = rows, labelled, pseudo
-
-    @torch.no_grad()
-    def targets(self, model: Normed, epoch: int) -> tuple[Tensor, Tensor]:
-        """Targets and weights (n,) of an epoch, from the network as it is."""
-        plan = self.plan
-        if not plan.renew:
-            return given(self.pseudo, soft=plan.soft, weighted=plan.weighted)
+    def targets(network: Normed, epoch: int) -> tuple[Tensor, Tensor]:
         score = None
         if epoch:
-            score = model.eval().score(embed(model.encoder, self.rows, normalise=False).to(self.rows.device))
-        return renewed(score, self.labelled, self.pseudo, trust=plan.trust, labelled_share=plan.labelled_share)
+            score = network.eval().score(embed(network.encoder, rows.x, normalise=False).to(rows.x.device))
+        return renewed(score, rows.labelled, rows.pseudo, trust=trust, labelled_share=share)
+
+    return _tune(encoder, rows, rows, targets, config or TuneConfig(), labelled_share=share)
 
 
-def _train(model: Normed, lessons: _Lessons, plan: _Plan) -> None:
-    rows = lessons.rows
-    config = replace(plan.config, batch_size=min(plan.config.batch_size, len(rows)))
-    gpu = plan.device.type == "cuda"
-    rates = (config.learning_rate * plan.encoder_scale, config.learning_rate)
-    trained = (model.encoder, model.layer)
-    groups = [
-        # On a GPU the rate is a tensor, which a recorded step reads anew.
-        {"params": list(part.parameters()), "peak": rate, "lr": torch.zeros((), device=plan.device) if gpu else 0.0}
-        for part, rate in zip(trained, rates, strict=True)
-    ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=WEIGHT_DECAY, capturable=gpu, foreach=gpu)
-    generator = Generator(device=plan.device)
-    per_epoch = steps_per_epoch(len(rows), config)
-    goal, weight = (torch.zeros(len(rows), device=plan.device) for _ in range(2))
-    kept = torch.ones((), device=plan.device)  # what a row keeps of itself where rows are mixed
+@dataclass(frozen=True)
+class _Rows:
+    """Rows with their labels, on the device."""
 
-    def take(members: Tensor) -> None:
-        seen = plan.view(to_float(rows.index_select(0, members)), generator)
-        target, count = goal[members], weight[members]
-        if plan.mixup:
-            seen, target, count = mixed(seen, target, count, kept)
-        with torch.autocast("cuda", torch.bfloat16) if gpu else nullcontext():
-            z = model.encoder(seen)
-            if plan.teacher is not None:
+    x: Tensor
+    labelled: Tensor
+    pseudo: PseudoLabels
+
+    @classmethod
+    def of(cls, owner: str, x: Any, s: Any, pseudo: PseudoLabels, device: str | torch.device | None) -> "_Rows":
+        """What a user gave, checked."""
+        rows = as_rows(x, owner=owner)
+        labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=owner))
+        if len(pseudo.labels) != len(rows):
+            got = Described(f"{len(pseudo.labels)} pseudo-labels")
+            raise bad_argument(owner, "pseudo", f"of length {len(rows)}, one per row of x", got)
+        if pseudo.labels.all() or not pseudo.labels.any():
+            raise bad_argument(owner, "pseudo", "labels of both classes", Described("labels of one class only"))
+        place = pick_device(device)
+        moved = {name: getattr(pseudo, name).to(place) for name in ("labels", "probability", "reliability")}
+        return cls(rows.to(place), labelled.to(place), replace(pseudo, **moved))
+
+    def only(self, members: Tensor) -> "_Rows":
+        """Some of the rows."""
+        return _Rows(self.x[members], self.labelled[members], self.pseudo.only(members))
+
+
+def _tune(
+    encoder: nn.Module,
+    every: _Rows,
+    used: _Rows,
+    targets: Targets,
+    config: TuneConfig,
+    *,
+    labelled_share: float | None = None,
+    teacher: nn.Module | None = None,
+) -> FineTuned:
+    """A copy of the encoder and its linear head on every row, trained together on the targets of the used rows."""
+    device, n = every.x.device, len(every.x)
+    batch_size = config.batch_size or min(MAX_BATCH, max(2, n // MIN_STEPS))
+    batches = TrainConfig(
+        epochs=config.epochs,
+        batch_size=min(batch_size, len(used.x)),
+        learning_rate=config.learning_rate,
+        labelled_share=labelled_share,
+        seed=config.seed,
+    )
+    # Parts of others may draw from the global generator: a layer when it is made, an encoder that drops units.
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed_of(config.seed, "fine-tuning", 0))
+        network = _start(every, encoder)
+        _Training(network, used, config, teacher).run(batches, targets)
+    return network.folded().eval().requires_grad_(False)
+
+
+def _start(rows: _Rows, encoder: nn.Module) -> Normed:
+    """A copy of the encoder with its linear head."""
+    own = copy.deepcopy(encoder).to(rows.x.device).requires_grad_(True)
+    if rows.x.ndim == 4:  # quicker on every device
+        own.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    z = embed(own, rows.x).to(rows.x.device)
+    return Normed(own, z, linear(z, rows.labelled, rows.pseudo))
+
+
+class _Training:
+    """The steps of a network on rows whose targets may change from epoch to epoch; on a GPU, one recorded step."""
+
+    def __init__(self, network: Normed, rows: _Rows, config: TuneConfig, teacher: nn.Module | None) -> None:
+        self.network, self.rows, self.config, self.teacher = network, rows, config, teacher
+        self.device = rows.x.device
+        self.gpu = self.device.type == "cuda"
+        self.view = _view(config.view, rows.x)
+        self.generator = Generator(device=self.device)
+        rates = (config.learning_rate * config.encoder_scale, config.learning_rate)
+        groups = [
+            # On a GPU the rate is a tensor, which a recorded step reads anew.
+            {"params": list(part.parameters()), "peak": rate, "lr": self._zeros() if self.gpu else 0.0}
+            for part, rate in zip((network.encoder, network.layer), rates, strict=True)
+        ]
+        self.optimiser = torch.optim.AdamW(groups, weight_decay=WEIGHT_DECAY, capturable=self.gpu, foreach=self.gpu)
+        self.target, self.weight = self._zeros(len(rows.x)), self._zeros(len(rows.x))
+        self.kept = torch.ones((), device=self.device)  # what a row keeps of itself where rows are mixed
+
+    def run(self, batches: TrainConfig, targets: Targets) -> None:
+        """Take all steps; `batches` says which rows make a step."""
+        parts = [self.network.encoder] if self.teacher is None else [self.network.encoder, self.teacher]
+        recorded = self.gpu and known_as(self.view) is not None and all(is_recordable(part) for part in parts)
+        step: Callable[[Tensor], None] | Captured[None] = self._step
+        if recorded:
+            step = Captured(self._step, generators=[self.generator], optimisers=[self.optimiser])
+        per_epoch = steps_per_epoch(len(self.rows.x), batches)
+        with own_stream(self.device):
+            for epoch in range(batches.epochs):
                 with torch.no_grad():
-                    target = torch.sigmoid(plan.teacher(seen).float())
-        share = count / count.sum().clamp(min=1e-12)
-        loss = F.binary_cross_entropy_with_logits(model.score(z), target, share, reduction="sum")
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+                    for place, values in zip((self.target, self.weight), targets(self.network, epoch), strict=True):
+                        place.copy_(values)
+                self.network.train()
+                order = epoch_order(self.rows.labelled, batches, epoch).to(self.device)
+                for number, members in enumerate(order, epoch * per_epoch):
+                    self._prepare(number, batches.epochs * per_epoch)
+                    step(members)
 
-    parts = [model.encoder] if plan.teacher is None else [model.encoder, plan.teacher]
-    recorded = gpu and known_as(plan.view) is not None and all(is_recordable(part) for part in parts)
-    step = Captured(take, generators=[generator], optimisers=[optimiser]) if recorded else take
-    with own_stream(plan.device):
-        for epoch in range(config.epochs):
-            for place, values in zip((goal, weight), lessons.targets(model, epoch), strict=True):
-                place.copy_(values)
-            model.train()
-            order = epoch_order(lessons.labelled, config, epoch).to(plan.device)
-            for at, members in enumerate(order, epoch * per_epoch):
-                generator.manual_seed(seed_of(config.seed, "views", at))
-                for group in optimiser.param_groups:
-                    _set_rate(group, at, config.epochs * per_epoch)
-                if plan.mixup:
-                    draws = np.random.default_rng(seed_of(config.seed, "mixing", at))
-                    kept.fill_(draws.beta(plan.mixup, plan.mixup))
-                step(members)
+    def _prepare(self, number: int, total: int) -> None:
+        """Draws and learning rates of a step."""
+        seed, mixup = self.config.seed, self.config.mixup
+        self.generator.manual_seed(seed_of(seed, "views", number))
+        for group in self.optimiser.param_groups:
+            _set_rate(group, number, total)
+        if mixup:
+            self.kept.fill_(np.random.default_rng(seed_of(seed, "mixing", number)).beta(mixup, mixup))
+
+    def _step(self, members: Tensor) -> None:
+        network = self.network
+        shown = self.view(to_float(self.rows.x.index_select(0, members)), self.generator)
+        target, weight = self.target[members], self.weight[members]
+        if self.config.mixup:
+            shown, target, weight = mixed(shown, target, weight, self.kept)
+        with torch.autocast("cuda", torch.bfloat16) if self.gpu else nullcontext():
+            z = network.encoder(shown)
+            if self.teacher is not None:
+                with torch.no_grad():
+                    target = torch.sigmoid(self.teacher(shown).float())
+        share = weight / weight.sum().clamp(min=1e-12)
+        loss = F.binary_cross_entropy_with_logits(network.score(z), target, share, reduction="sum")
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+
+    def _zeros(self, *shape: int) -> Tensor:
+        return torch.zeros(shape, device=self.device)
+
+
+def _view(view: str | View | None, x: Tensor) -> View:
+    if view is None:
+        view = "shift" if x.ndim == 4 else default_view(tuple(x.shape[1:]))
+    return make_view(view) if isinstance(view, str) else view
 
 
 def mixed(x: Tensor, goal: Tensor, weight: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Every row of a batch with the one before it, targets by their weights; `kept` is what a row keeps of itself."""
+    """Every row of a batch mixed with the one before it, targets by their weights; `kept` is a row's own share."""
     own, other = kept * weight, (1 - kept) * weight.roll(1)
     together = own + other
     target = (own * goal + other * goal.roll(1)) / together.clamp(min=1e-12)
@@ -333,20 +356,3 @@ def _set_rate(group: dict[str, Any], step: int, total: int) -> None:
         group["lr"].fill_(rate)
     else:
         group["lr"] = rate
-
-
-def _start(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels, encoder: nn.Module, device: torch.device) -> Normed:
-    """A copy of the encoder with its linear head."""
-    own = copy.deepcopy(encoder).to(device).requires_grad_(True)
-    if rows.ndim == 4:  # quicker on every device
-        own.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    z = embed(own, rows).to(device)
-    return Normed(own, z, linear(z, labelled, pseudo))
-
-
-def _check_pseudo(pseudo: PseudoLabels, n: int) -> None:
-    if len(pseudo.labels) != n:
-        got = Described(f"{len(pseudo.labels)} pseudo-labels")
-        raise bad_argument(OWNER, "pseudo", f"of length {n}, one per row of x", got)
-    if pseudo.labels.all() or not pseudo.labels.any():
-        raise bad_argument(OWNER, "pseudo", "labels of both classes", Described("labels of one class only"))

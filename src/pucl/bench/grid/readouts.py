@@ -28,8 +28,8 @@ from pucl.bench.grid.cells import BESIDE, FINE_TUNE, KNN, KNN_OPTIONS, MATCH, OR
 from pucl.bench.grid.options import keywords, resolved
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.grid.toml import as_name, as_table
+from pucl.bench.grid.tuning import tuning_defaults, tuning_kinds
 from pucl.errors import bad_argument, blamed_on, check_known, unknown_name
-from pucl.heads.finetune import fine_tune
 from pucl.registry import entries, get
 
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
@@ -127,8 +127,8 @@ def _head_options(head: str, given: Any) -> dict[str, Any]:
             raise unknown_name("head", head, (*entries("heads"), FINE_TUNE, KNN))
         function = get("heads", head).function
         return resolved(owner, keywords(function), given, kinds=get_type_hints(function), without=NOT_FOR_GRIDS)
-    defaults = {**keywords(fine_tune), VIEW_OPTIONS: None, MATCH: False}
-    kinds = {**get_type_hints(fine_tune), MATCH: bool}
+    defaults = {**tuning_defaults(), VIEW_OPTIONS: None, MATCH: False}
+    kinds = {**tuning_kinds(), MATCH: bool}
     options = resolved(owner, defaults, given, kinds=kinds, without=NOT_FOR_GRIDS)
     if VIEW in options:
         options[VIEW_OPTIONS] = resolve_view(options[VIEW], options.get(VIEW_OPTIONS, {}))

@@ -32,7 +32,7 @@ NOT_OF_ENCODERS = (
     "pseudo_labels/",
 )  # what grades or labels
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-TUNING, ESTIMATING = "heads/finetune.py", "ranking/prior.py"  # of the cells that ask for them
+TUNING, ESTIMATING = ("heads/finetune.py", "heads/tuned.py"), "ranking/prior.py"  # of the cells that ask for them
 
 
 class Sources:
@@ -55,7 +55,7 @@ class Sources:
     def files_of(self, config: Mapping[str, Any]) -> list[str]:
         """The files a cell depends on."""
         without = [*SILENT, *(() if is_baseline(config) else NOT_OF_PIPELINES)]
-        without += [] if FINE_TUNE in _heads(config) else [TUNING]
+        without += [] if FINE_TUNE in _heads(config) else [*TUNING]
         return self._reached(CELLS, _entries_of(config), without, config)
 
     def encoder_files_of(self, about: Mapping[str, Any]) -> list[str]:

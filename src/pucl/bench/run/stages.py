@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from pucl.bench.grid.cells import BESIDE, FINE_TUNE, KNN, MATCH, SUPERVISED, TEACHER, TRUTH, canonical, registered
 from pucl.bench.grid.options import from_json
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
+from pucl.bench.grid.tuning import tune
 from pucl.bench.run.problem import Exam, Fitted, Problem
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.raw import raw_encoder
 from pucl.errors import bad_argument
 from pucl.heads import fit_head
-from pucl.heads.finetune import FineTuned, fine_tune
+from pucl.heads.tuned import FineTuned
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.registry import get
 
@@ -175,10 +176,8 @@ def _score(
             options[VIEW] = view_of(options)
             del options[VIEW_OPTIONS]
         teacher = frozen.teacher(config).opinion if options.pop(MATCH, False) else None
-        model = fine_tune(
-            problem.x, problem.s, pseudo, frozen.encoder, **from_json(options), teacher=teacher, seed=problem.seed,
-            device=frozen.device,
-        )  # fmt: skip
+        how = {**from_json(options), "teacher": teacher, "seed": problem.seed}
+        model = tune(problem.x, problem.s, pseudo, frozen.encoder, how, device=frozen.device)
         return Score.of_tuned(model, frozen.device)
     takes = inspect.signature(get("heads", config["head"]).function).parameters
     given = {"seed": problem.seed, "prior": told}

@@ -11,7 +11,7 @@ from torch import nn
 from pucl.bench.run.stages import Score
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.saved import save_encoder
-from pucl.heads.finetune import FineTuned
+from pucl.heads.tuned import FineTuned
 
 LAYER = "layer"
 
