@@ -246,7 +246,7 @@ class Slowly(nn.Module):
         return x if float(x.detach().abs().max()) >= 0 else -x
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.cuda
 @pytest.mark.parametrize(
     ("tune", "mixup"), [(self_train, 0.0), (fine_tune, 0.0), (partial(fine_tune, confident=0.5), 1.0)]
 )

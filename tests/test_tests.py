@@ -25,7 +25,6 @@ NOT_YET = {
     "test_diagnostics.py",
     "test_estimators.py",
     "test_export.py",
-    "test_heads.py",
     "test_kmeans.py",
     "test_neighbours.py",
     "test_priors.py",
