@@ -102,7 +102,7 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
             "linear": LinearHead(torch.randn(dim), torch.tensor(0.1)),
             "kernel": KernelHead(torch.randn(5, dim), torch.randn(5), torch.tensor(0.1), width=0.5),
             "mlp": MLPHead(dim, 8, seed=0),
-            "knn": knn(neighbours, labelled, pseudo, k=5, temperature=0.5, centred=True, even=0.5),
+            "knn": knn(neighbours, labelled, pseudo, k=5, temperature=0.5, centred=True, whitening=0.5),
         }
         record = FitRecord(
             schema.kind, RowCounts(20, 4, 16), PriorEstimate(0.3, 0.3, 0.3, "given"), Choices(encoder, "pupl", head)

@@ -214,6 +214,15 @@ def test_knn_keeps_a_prior_that_was_found_half_a_row_inside(found: float, kept: 
     assert float(exact.get_buffer("prior")) == pytest.approx(1e-3)
 
 
+def test_the_old_name_of_whitening_still_works_and_warns() -> None:
+    z, labelled, y = two_gaussians(100, gap=3.0, n_labelled=20)
+    pseudo = known(labelled, y, 0.4)
+    how: dict[str, Any] = {"method": "knn", "k": 5, "centred": True}
+    with pytest.warns(FutureWarning, match="head 'knn': 'even' is now called 'whitening'"):
+        old = fit_head(z, labelled, pseudo, even=0.5, **how)
+    assert torch.equal(old(z), fit_head(z, labelled, pseudo, whitening=0.5, **how)(z))
+
+
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
 def test_pseudo_labels_with_an_impossible_prior(share: float) -> None:
     z, labelled, y = two_gaussians(20, gap=3.0, n_labelled=5)

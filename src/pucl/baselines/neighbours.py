@@ -78,7 +78,7 @@ def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Mo
     z = torch.cat(list(problem.each(encoder, encoder, None)))
     labelled = problem.labelled
     pseudo = pseudo_label(z, labelled, prior=problem.prior, seed=problem.seed)
-    vote = {"k": settings.k, "temperature": settings.temperature, "centred": True, "even": evenness(labelled)}
+    vote = {"k": settings.k, "temperature": settings.temperature, "centred": True, "whitening": evenness(labelled)}
     head = fit_head(z, labelled, pseudo, method="knn", **vote)
     return nn.Sequential(encoder, head)
 

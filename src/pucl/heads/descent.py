@@ -10,7 +10,7 @@ from pucl.heads import LinearHead
 from pucl.heads.scaling import Scaling
 from pucl.training.schedule import learning_rate as scheduled
 
-DECAY, DECAY_SQUARED, TINY = 0.9, 0.99, 1e-8  # Adam's
+BETAS = (0.9, 0.99)  # of Adam
 
 
 def fit_linear(
@@ -34,15 +34,14 @@ def fit_linear(
     check_positive(owner, "l2", l2)
     scaling = Scaling.of(z)
     rows = scaling(z)
-    weight = torch.zeros(z.shape[1] + 1, dtype=z.dtype, device=z.device)  # the last one is the intercept
-    mean, square = torch.zeros_like(weight), torch.zeros_like(weight)
+    weight = torch.zeros(z.shape[1], dtype=z.dtype, device=z.device, requires_grad=True)
+    bias = torch.zeros((), dtype=z.dtype, device=z.device, requires_grad=True)
+    optimiser = torch.optim.Adam([weight, bias], lr=learning_rate, betas=BETAS)
     for step in range(steps):
-        logits = (rows @ weight[:-1] + weight[-1]).requires_grad_()
-        (slope,) = torch.autograd.grad(risk(logits), logits)
-        gradient = torch.cat([slope @ rows + l2 * weight[:-1], slope.sum()[None]])
-        mean.lerp_(gradient, 1 - DECAY)
-        square.lerp_(gradient.square(), 1 - DECAY_SQUARED)
-        unbiased = mean / (1 - DECAY ** (step + 1)), square / (1 - DECAY_SQUARED ** (step + 1))
-        rate = scheduled(step, total=steps, warmup=0, peak=learning_rate, final=0.0)
-        weight -= rate * unbiased[0] / (unbiased[1].sqrt() + TINY)
-    return scaling.head(weight[:-1], weight[-1])
+        for group in optimiser.param_groups:
+            group["lr"] = scheduled(step, total=steps, warmup=0, peak=learning_rate, final=0.0)
+        optimiser.zero_grad()
+        loss = risk(rows @ weight + bias) + l2 / 2 * weight.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    return scaling.head(weight.detach(), bias.detach())

@@ -6,6 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from pucl.deprecation import renamed_arguments
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
 from pucl.heads.stored import HeadParts, StoredHead
 from pucl.pseudo_labels import PseudoLabels
@@ -80,6 +81,7 @@ class NearestNeighbours(StoredHead):
 
 
 @register("heads", reference="Wu et al. 2018 (weighted kNN); remark:kNN")
+@renamed_arguments(OWNER, even="whitening")
 def knn(
     z: Tensor,
     labelled: Tensor,
@@ -88,7 +90,7 @@ def knn(
     k: int = 200,
     temperature: float = 0.1,
     centred: bool = False,
-    even: float = 0.0,
+    whitening: float = 0.0,
     prior: float | None = None,
 ) -> NearestNeighbours:
     """The k nearest rows vote with their pseudo-labels, the closer and the more reliable the louder.
@@ -109,16 +111,17 @@ def knn(
         k: how many neighbours; all rows when there are fewer.
         temperature: τ.
         centred: whether cosines are between directions from the mean row, not from the origin.
-        even: how far the principal axes are made alike before, from 0 to 1; for `centred` only.
+        whitening: how far the principal axes are first scaled to the same variance, from 0 (not at all) to 1; for
+            `centred` only.
         prior: π; that of the pseudo-labels when not given, but at least half an unlabelled row from 0 and from 1.
     """
     check_count(OWNER, "k", k)
     check_positive(OWNER, "temperature", temperature)
-    check_share(OWNER, "even", even, closed=True)
-    share = _found(pseudo.prior, int((~labelled).sum())) if prior is None else check_share(OWNER, "prior", prior)
+    check_share(OWNER, "whitening", whitening, closed=True)
+    share = _inside(pseudo.prior, int((~labelled).sum())) if prior is None else check_share(OWNER, "prior", prior)
     if not (pseudo.reliability > 0).any():
         raise bad_argument(OWNER, "pseudo", "labels with rows whose reliability is above 0", Described("no such row"))
-    view = viewpoint(z, centred=centred, even=even)
+    view = viewpoint(z, centred=centred, even=whitening)
     labels, weight, half = pseudo.labels.to(z), pseudo.reliability.to(z), 0.5 / len(z)
     reference = {
         "rows": view(z),
@@ -130,6 +133,6 @@ def knn(
     return NearestNeighbours(view, reference, k=k, temperature=temperature)
 
 
-def _found(share: float, n: int) -> float:
+def _inside(share: float, n: int) -> float:
     """π̂ kept inside (0, 1): labellers may find no positive, or no negative, among n rows."""
     return inner(check_share(OWNER, "prior of the pseudo-labels", share, closed=True), max(n, 1))
