@@ -41,7 +41,7 @@ def said(pucl: Command, *words: Any) -> str:
     """The one line that a refused command says."""
     code, out, err = pucl(*words)
     assert (code, out) == (2, "") and err.count("\n") == 1, err
-    return err.removeprefix("pucl: ").rstrip("\n")
+    return err.removeprefix("pucl bench run: ").rstrip("\n")
 
 
 def with_recipe(line: str, *, tops: str = "'pupl'") -> str:
@@ -118,15 +118,15 @@ def with_settings(line: str, method: str = "naive") -> str:
         (with_settings("betas = [0.9]"), "settings.naive: betas must be a list of 2 finite numbers; got [0.9]"),
         (PLACE.replace("seeds = 0", "seeds = 4294967296") + BASELINES, f"seeds must be {WHOLE}; got 4294967296"),
         # Values that are checked where they are used
-        (with_recipe("batch_size = 1"), "recipe 'quick': TrainConfig: batch_size must be a whole number ≥ 2; got 1"),
+        (with_recipe("batch_size = 1"), "recipe 'quick': batch_size must be a whole number ≥ 2; got 1"),
         (
             with_recipe("view_options = { flip = 3 }").replace("small_image", "shift"),
             "recipe 'quick': view 'shift': flip must be a number within [0, 1]; got 3",
         ),
-        (with_settings("epochs = -2"), "settings.naive: Settings: epochs must be a whole number ≥ 1; got -2"),
+        (with_settings("epochs = -2"), "settings.naive: epochs must be a whole number ≥ 1; got -2"),
         (
             with_settings("epochs = -2", "supervised").replace("'naive'", "'supervised'"),
-            "settings.supervised: Settings: epochs must be a whole number ≥ 1; got -2",
+            "settings.supervised: epochs must be a whole number ≥ 1; got -2",
         ),
         # How tables are written
         (PLACE + BASELINES.replace("[[block]]", "[block]"), "[[block]] must be written with two brackets; got [block]"),
@@ -265,7 +265,7 @@ def test_a_training_configuration_of_wrong_types(value: dict[str, Any]) -> None:
 @pytest.mark.parametrize("device", ["cpu:0", "mps", "meta", "cpu,cuda", "xpu"])
 def test_places_that_nothing_can_be_computed_on(pucl: Command, tmp_path: Path, device: str) -> None:
     (tmp_path / "g.toml").write_text(PLACE + BASELINES, encoding="utf-8")
-    message = f"device must be 'cpu', 'cuda', 'cuda:1' …; got '{device}'"
+    message = f"--device must be 'cpu', 'cuda', 'cuda:1' …; got '{device}'"
     assert said(pucl, "run", "g.toml", "--device", device) == message
 
 

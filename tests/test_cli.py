@@ -18,9 +18,9 @@ def pucl(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[st
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("demo", "--seed", "abc"), "must be a whole number ≥ 0; got 'abc'. Try 'python -m pucl demo --help'."),
-        (("demo", "--seed", "-1"), "must be a whole number ≥ 0; got '-1'"),
-        (("demo", "--sed", "1"), "--seed"),
+        (("demo", "--seed", "abc"), "pucl demo: --seed must be a whole number; got 'abc'"),
+        (("demo", "--seed", "-1"), "pucl demo: --seed must be a whole number ≥ 0; got -1"),
+        (("demo", "--sed", "1"), "(Possible options: --seed). Try 'python -m pucl demo --help'."),
         (("demo", "--out", "/proc/nothing/here"), "--out must be a folder that can be written to"),
         (("list", "losess"), "unknown family 'losess': did you mean 'losses'?"),
         (("dmo",), "Did you mean 'demo'?"),

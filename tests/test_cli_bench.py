@@ -192,10 +192,10 @@ def test_tables_and_pages(smoke: tuple[Path, str], pucl: Command, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run", "nowhere.toml"), "pucl bench: GRID must be a TOML file that exists; got 'nowhere.toml'"),
+        (("run", "nowhere.toml"), "pucl bench run: GRID must be a TOML file that exists; got 'nowhere.toml'"),
         (("run", SMOKE, "--only", "cifar"), "--only must be what fits some cell of the grid; got 'cifar'"),
         (("run", SMOKE, "--jobs", "0"), "pucl bench run: --jobs must be a whole number ≥ 1; got 0"),
-        (("run", SMOKE, "--jobs", "two"), "Invalid value for '--jobs'"),
+        (("run", SMOKE, "--jobs", "two"), "pucl bench run: --jobs must be a whole number; got 'two'"),
         (("run", SMOKE, "--device", "cud"), "device must be"),
         (("run",), "Missing argument 'grid'"),
         (("table", "pu-benchmark-3"), "unknown table 'pu-benchmark-3': did you mean 'pu-benchmark-"),

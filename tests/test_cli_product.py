@@ -108,7 +108,7 @@ def test_warnings_are_clean_lines_and_kept(pucl: Command) -> None:
     predict = ("predict", "model", "new.csv", "--batch-size", "7", "--out", "s.csv")
     said = "column 'city': 'Rome' did not occur in training"
     assert pucl(*predict).err == f"pucl: warning: {said}; all its features are 0 in 2 rows\n"
-    assert pucl(*predict, "--strict").err == f"pucl.score: {said}\n"
+    assert pucl(*predict, "--strict").err == f"pucl predict: {said}\n"
 
 
 CONFIG = """
@@ -158,7 +158,7 @@ def test_a_file_may_hold_every_option_of_fit(pucl: Command) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("epoch = 3", "pucl: unknown key of c.toml 'epoch': did you mean 'epochs'? known: "),
+        ("epoch = 3", "pucl fit: unknown key of c.toml 'epoch': did you mean 'epochs'? known: "),
         ("epochs = 'three'", "c.toml: epochs must be a whole number; got 'three'"),
         ("epochs = true", "epochs must be a whole number; got True"),
         ("epochs = 2.5", "epochs must be a whole number; got 2.5"),
@@ -191,8 +191,8 @@ def one_line(run: Run, message: str) -> bool:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--label", "city"), "column 'city': s must be"),
-        (("--label", "age"), "column 'age': s must be"),
+        (("--label", "city"), "column 'city': the labels must be"),
+        (("--label", "age"), "column 'age': the labels must be"),
         (("--label", "knwon"), "unknown column of people.csv 'knwon': did you mean 'known'?"),
         ((), "the labelled positives must be given"),
         (("--positives", "strangers.txt", "--id-column", "id"), "positives must be ids of the data; got 1 unknown"),
@@ -212,7 +212,7 @@ def one_line(run: Run, message: str) -> bool:
         ((*READ, "--device", "tpu"), "device must be 'cpu', 'cuda', 'cuda:1' …; got 'tpu'"),
         ((*READ, "--rows", "0"), "rows must be a whole number ≥ 1; got 0"),
         ((*READ, "--seed", "-1"), "seed must be a whole number ≥ 0; got -1"),
-        ((*READ, "--seed", "x"), "'--seed'"),
+        ((*READ, "--seed", "x"), "pucl fit: --seed must be a whole number; got 'x'"),
         ((*READ, "--out", "people.csv"), "people.csv must be a folder; got a file"),
         ((*READ, "--out", "."), "one with people.csv in it"),
         ((*READ, "--out", "/proc/nothing/model"), "in a place that can be written to; /proc/nothing/model: "),
@@ -265,7 +265,7 @@ def test_arrays_folders_and_files_that_cannot_be(pucl: Command, tmp_path: Path) 
         (("empty",), "empty must be a folder of images"),
         (("nowhere.csv", *READ), "got 'nowhere.csv'"),
         (("people.txt", *READ), "got 'people.txt'"),
-        (("mixed",), "of one size, or resized with size=; got positive/00.png of 6×6 and positive/01.png of 8×8"),
+        (("mixed",), "of one size, or resized with --size; got positive/00.png of 6×6 and positive/01.png of 8×8"),
         (("broken",), "image unlabelled/99.png cannot be read"),
     ):
         assert one_line(pucl("fit", *words, *QUICK, "--out", "model"), message)

@@ -1,9 +1,24 @@
+"""Input errors: their wording, who signs them, and the checks that raise them."""
+
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pucl.errors import Described, InputError, bad_argument, check_count, check_positive, check_share, unknown_name
+from pucl.errors import (
+    Described,
+    InputError,
+    MissingDataError,
+    bad_argument,
+    blamed_on,
+    check_count,
+    check_known,
+    check_positive,
+    check_share,
+    signed_by,
+    unknown_name,
+)
 
 
 def test_wording() -> None:
@@ -18,6 +33,77 @@ def test_unknown_name_suggests_the_nearest() -> None:
     text = str(unknown_name("loss", "pulc", ["sscl", "pucl"]))
     assert text == "unknown loss 'pulc': did you mean 'pucl'? known: pucl, sscl"
     assert "did you mean" not in str(unknown_name("loss", "xyz", ["sscl", "pucl"]))
+
+
+def test_an_error_knows_its_parts() -> None:
+    error = bad_argument("pucl.pretrain", "epochs", "whole", 0)
+    assert (error.owner, error.argument, error.allowed, error.got) == ("pucl.pretrain", "epochs", "whole", "0")
+    assert unknown_name("loss", "pulc", ["pucl"]).unknown == "pulc"
+    plain = InputError("it is not so")
+    assert str(plain) == "it is not so" and plain.owner == plain.argument == plain.allowed == ""
+    assert str(InputError("m.json cannot be read", owner="pucl.load_model")) == "pucl.load_model: m.json cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("owner", "signed"),
+    [
+        ("", "PUClassifier"),
+        ("pucl", "PUClassifier"),
+        ("pucl.pretrain", "PUClassifier"),
+        ("pucl.contrastive_loss('pucl')", "PUClassifier"),
+        ("TrainConfig", "PUClassifier"),
+        ("pucl bench run", "PUClassifier"),
+        ("pucl.read, column 'age'", "PUClassifier, column 'age'"),
+        ("pucl bench table: --results r.jsonl", "PUClassifier: --results r.jsonl"),
+        ("encoder 'lenet5'", "PUClassifier: encoder 'lenet5'"),
+        ("smoke.toml", "PUClassifier: smoke.toml"),
+        ("Grid.toml", "PUClassifier: Grid.toml"),
+    ],
+)
+def test_what_was_called_signs_and_things_stay_named(owner: str, signed: str) -> None:
+    with pytest.raises(InputError) as caught, signed_by("PUClassifier"):
+        check_positive(owner, "τ", 0)
+    assert str(caught.value) == f"{signed}: τ must be a finite number > 0; got 0"
+    assert caught.value.owner == signed
+
+
+def test_the_outermost_caller_signs() -> None:
+    @signed_by("pucl.outer")
+    def outer() -> None:
+        inner()
+
+    @signed_by("pucl.inner")
+    def inner() -> None:
+        raise unknown_name("loss", "pulc", ["pucl"])
+
+    with pytest.raises(InputError, match=r"^pucl\.outer: unknown loss 'pulc': did you mean 'pucl'\? known: pucl$"):
+        outer()
+    with pytest.raises(InputError, match=r"^pucl\.inner: unknown loss"):
+        inner()
+
+
+def test_signing_keeps_the_type_and_leaves_other_errors_alone() -> None:
+    with pytest.raises(MissingDataError, match=r"^pucl\.load: no files$"), signed_by("pucl.load"):
+        raise MissingDataError("no files")
+    with pytest.raises(ValueError, match=r"^other$"), signed_by("pucl.load"):
+        raise ValueError("other")
+
+
+def test_a_part_of_a_file_is_named_and_functions_are_not() -> None:
+    with pytest.raises(InputError, match=r"^recipe 'quick': epochs must be "), blamed_on("recipe 'quick'"):
+        check_count("TrainConfig", "epochs", 0)
+    with pytest.raises(InputError, match=r"^g\.toml: head 'knn': k must be "), blamed_on("g.toml"):
+        check_count("head 'knn'", "k", 0)
+    with pytest.raises(InputError, match=r"^g\.toml: unknown key 'x': known: y$"):
+        check_known("g.toml", "key", ["y", "x"], ["y"])
+
+
+def test_errors_cross_processes() -> None:
+    error = bad_argument("pucl.pretrain", "encoder", "a network", lambda x: x)  # which itself cannot be pickled
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert str(again) == str(error)
+    again.sign("PUEncoder")
+    assert str(again).startswith("PUEncoder: encoder must be a network; got <function")
 
 
 @pytest.mark.parametrize("value", [1, np.int64(3), 5])

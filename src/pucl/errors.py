@@ -2,13 +2,47 @@
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# What people call: a function of the package, a class or a command; a thing may follow.
+CALLED = re.compile(r"^(?:pucl(?:\.\w+)*(?: [a-z]+)*|[A-Z]\w*)(?:\([^)]*\))?(?=[,:] |$)")
+
 
 class InputError(ValueError):
-    """What the user passed cannot be used; the message is one line and says what would have been accepted."""
+    """What the user passed cannot be used; the message is one line and says what would have been accepted.
+
+    Attributes:
+        owner: who refuses: what the user called (``PUClassifier``, ``pucl.read``, ``pucl fit``), or a thing that was
+            named (``encoder 'lenet5'``, ``smoke.toml``), or both (``pucl.read, column 'age'``).
+        argument: which argument of it.
+        problem: what is wrong, ready to follow the argument.
+        allowed: what would have been accepted.
+        got: what came, as text.
+        unknown: the name that nothing is called by.
+    """
+
+    def __init__(
+        self, problem: str, *, owner: str = "", argument: str = "", allowed: str = "", got: str = "", unknown: str = ""
+    ) -> None:
+        super().__init__(problem)
+        self.allowed, self.got, self.unknown = allowed, got, unknown
+        self._say(owner, argument, problem)
+
+    def sign(self, owner: str, *, argument: str | None = None, problem: str | None = None) -> None:
+        """Let `owner`, which the user called, say it in the place of a function below; a thing stays named."""
+        thing = CALLED.sub("", self.owner, count=1)
+        thing = f": {thing}" if thing == self.owner != "" else thing
+        argument = self.argument if argument is None else argument
+        self._say(f"{owner}{thing}".lstrip(",: "), argument, problem or self.problem)
+
+    def _say(self, owner: str, argument: str, problem: str) -> None:
+        self.owner, self.argument, self.problem = owner, argument, problem
+        between = " " if self.allowed else ": "
+        sentence = f"{argument}{between}{problem}" if argument else problem
+        self.args = (f"{owner}: {sentence}" if owner else sentence,)
 
 
 class MissingDataError(InputError):
@@ -25,7 +59,8 @@ class RunWarning(UserWarning):
 
 def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputError:
     """``owner: argument must be allowed; got got``, ready to raise."""
-    return InputError(f"{owner}: {argument} must be {allowed}; got {_short(got)}")
+    text = _short(got)
+    return InputError(f"must be {allowed}; got {text}", owner=owner, argument=argument, allowed=allowed, got=text)
 
 
 def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
@@ -33,7 +68,7 @@ def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
     names = sorted(known)
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return InputError(f"unknown {family} {str(name)!r}: {hint}known: {', '.join(names)}")
+    return InputError(f"unknown {family} {str(name)!r}: {hint}known: {', '.join(names)}", unknown=str(name))
 
 
 def check_known(owner: str, family: str, names: Iterable[Any], known: Iterable[str]) -> None:
@@ -41,16 +76,32 @@ def check_known(owner: str, family: str, names: Iterable[Any], known: Iterable[s
     known = tuple(known)
     for name in names:
         if name not in known:
-            raise InputError(f"{owner}: {unknown_name(family, name, known)}")
+            error = unknown_name(family, name, known)
+            error.sign(owner)
+            raise error
 
 
 @contextmanager
-def blamed_on(owner: str) -> Iterator[None]:
-    """An input error inside is said of `owner` as well: ``owner: message``."""
+def signed_by(owner: str) -> Iterator[None]:
+    """An input error inside is said by `owner`, which the user called; also a decorator of functions.
+
+    `pucl.pretrain: epochs must be …` inside of ``signed_by("PUEncoder")`` is `PUEncoder: epochs must be …`.
+    """
     try:
         yield
     except InputError as error:
-        raise type(error)(f"{owner}: {error}") from None
+        error.sign(owner)
+        raise
+
+
+@contextmanager
+def blamed_on(part: str) -> Iterator[None]:
+    """An input error inside is found in `part` of a file: ``part: message``, whatever function found it."""
+    try:
+        yield
+    except InputError as error:
+        error.sign("")
+        raise type(error)(f"{part}: {error}", unknown=error.unknown) from None
 
 
 def check_count(owner: str, argument: str, value: Any, *, low: int = 1, high: int | None = None) -> int:

@@ -66,7 +66,7 @@ def fit_baseline(
     given = None if prior is None else check_share(owner, "prior", prior)
     reason = why_not(name, "image" if rows.ndim == 4 else "vector", given)
     if reason is not None:
-        raise InputError(f"{owner}: {reason}")
+        raise InputError(f"{reason}", owner=owner)
     how = _settings(name, settings)
     place = pick_device(device)
     if not fits(rows, place, None):

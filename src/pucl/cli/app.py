@@ -13,8 +13,9 @@ from pucl.cli.bench import app as bench_app
 from pucl.cli.data import app as data_app
 from pucl.cli.fit import fit, prior
 from pucl.cli.model import export, inspect, predict, report
+from pucl.cli.signing import Verb, command_of
 from pucl.cli.train import pretrain
-from pucl.errors import InputError, RunError, unknown_name
+from pucl.errors import InputError, RunError, check_count, unknown_name
 from pucl.registry import FAMILIES
 
 app = typer.Typer(
@@ -25,7 +26,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 for verb in (fit, predict, report, inspect, prior, export, pretrain):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 
 
 @app.callback(invoke_without_command=True)
@@ -40,17 +41,11 @@ def root(
         typer.echo(context.get_help())
 
 
-def _seed(value: str | int) -> int:  # typer passes the default through here too
-    if not str(value).isdecimal():
-        raise typer.BadParameter(f"must be a whole number ≥ 0; got {value!r}")
-    return int(value)
-
-
 def _families(incomplete: str) -> list[str]:
     return [family for family in FAMILIES if family.startswith(incomplete)]
 
 
-@app.command("list")
+@app.command("list", cls=Verb)
 def list_entries(
     family: Annotated[
         str | None, typer.Argument(help=f"One of: {', '.join(FAMILIES)}.", autocompletion=_families)
@@ -82,17 +77,16 @@ def list_entries(
         Console().print(entries_table(name, group))
 
 
-@app.command()
+@app.command(cls=Verb)
 def demo(
-    seed: Annotated[
-        int, typer.Option(parser=_seed, metavar="INT", help="Draws the split, the labels, the weights and the views.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="Draws the split, the labels, the weights and the views.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path("pucl-demo"),
 ) -> None:
     """Odd against even handwritten digits from 100 labelled positives, in under a minute.
 
     Example: pucl demo --seed 1
     """
+    check_count("pucl demo", "--seed", seed, low=0)
     from rich.console import Console
 
     from pucl.bench.demo import run_demo
@@ -131,9 +125,9 @@ def main() -> None:
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
-        command = context.command_path if context is not None else "pucl"
+        command, typed = (command_of(context), context.command_path) if context is not None else ("pucl", "pucl")
         message = error.format_message()
-        _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} Try '{command} --help'.")
+        _fail(f"{command}: {message}{'' if message.endswith(('.', '?')) else '.'} Try '{typed} --help'.")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pucl.cli.options import words
+from pucl.cli.signing import Verb
 
 app = typer.Typer()
 RESULTS = Path("results/benchmark.jsonl")
@@ -24,7 +25,7 @@ def root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(cls=Verb)
 def run(
     grid: Annotated[Path, typer.Argument(help="A TOML file, such as paper/smoke.toml.")],
     only: Annotated[
@@ -80,7 +81,7 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=Verb)
 def add(
     files: Annotated[list[Path], typer.Argument(help="Files of results, of other machines for example.")],
     results: Results = RESULTS,
@@ -104,7 +105,7 @@ def add(
     typer.echo(f"{results}: {len(found.lines)} cells, {new} new, {found.dropped} older or equal lines dropped")
 
 
-@app.command()
+@app.command(cls=Verb)
 def table(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.", autocompletion=words(*NAMES))],
     results: Results = RESULTS,
@@ -128,7 +129,7 @@ def table(
     typer.echo(write(make_table(name, lines, Sources().code_of), form), nl=False)
 
 
-@app.command()
+@app.command(cls=Verb)
 def leaderboard(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/leaderboard.md"),
     goals: Annotated[
@@ -151,7 +152,7 @@ def leaderboard(
     typer.echo(f"Leaderboard: {out}")
 
 
-@app.command()
+@app.command(cls=Verb)
 def baselines(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/baselines.md"),
     notes: Annotated[

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pucl.cli.signing import Verb
+
 app = typer.Typer()
 
 
@@ -18,7 +20,7 @@ def root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command("list")
+@app.command("list", cls=Verb)
 def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False) -> None:
     """Show every official data set: its tasks, whether it is here, its size, where to get it.
 
@@ -69,7 +71,7 @@ def _names(incomplete: str) -> list[str]:
     return [source.name for source in SOURCES if source.name.startswith(incomplete)]
 
 
-@app.command()
+@app.command(cls=Verb)
 def prepare(
     name: Annotated[str, typer.Argument(help="A data set or a task made of it.", autocompletion=_names)],
 ) -> None:

@@ -3,10 +3,11 @@
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from pucl.cli.signing import number_or_text
 from pucl.errors import InputError, bad_argument, unknown_name
 
 
@@ -77,7 +78,7 @@ def with_config(verb: Callable[..., None], config: Path | None, given: Mapping[s
     for key, value in stored.items():
         if key not in given:
             raise unknown_name(f"key of {config}", key, given)
-        _check_type(f"pucl {verb.__name__}, {config}", key, value, types.get(key, bool))
+        _check_type(str(config), key, value, types.get(key, bool))
     return {name: stored.get(name) if value is None else value for name, value in given.items()}
 
 
@@ -96,17 +97,21 @@ def _read(verb: str, config: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"pucl {verb}: {config} cannot be read: {error}") from None
+        raise InputError(f"{config} cannot be read: {error}") from None
     return {key.replace("-", "_"): value for key, value in content.items()}
 
 
 def _check_type(owner: str, key: str, value: Any, hint: Any) -> None:
     """The value of a file is of the type the command line would have made of it."""
-    (kind,) = {one for one in get_args(hint) or (hint,) if one is not type(None)}
-    allowed = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "text")
+    allowed = number_or_text(hint)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    sound = {int: number and isinstance(value, int), float: number, bool: isinstance(value, bool)}
+    sound = {
+        "a whole number": number and isinstance(value, int),
+        "a number": number,
+        "true or false": isinstance(value, bool),
+        "text": isinstance(value, str) or (number and key in NUMBERS),
+    }
     if key in LISTS and isinstance(value, list):
         return
-    if not sound.get(kind, isinstance(value, str) or (number and key in NUMBERS)):
+    if not sound[allowed]:
         raise bad_argument(owner, key, f"{allowed} or a list" if key in LISTS else allowed, value)

@@ -92,7 +92,7 @@ def load_encoder(
         # One's own network is filled in place; a fresh one takes the saved tensors over, in their precision.
         encoder.load_state_dict(tensors, assign=not own)
     except RuntimeError as error:
-        raise InputError(f"{LOAD}: the weights in {folder} do not fit the network: {_line(error)}") from None
+        raise InputError(f"the weights in {folder} do not fit the network: {_line(error)}", owner=LOAD) from None
     return encoder.to(device).eval()
 
 
@@ -104,7 +104,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{LOAD}: {path} cannot be read: {_line(error)}") from None
+        raise InputError(f"{path} cannot be read: {_line(error)}", owner=LOAD) from None
     found = about.get("format") if isinstance(about, dict) else None
     if not isinstance(found, int):
         raise bad_argument(LOAD, str(path), "written by save_encoder", Described("another JSON file"))
@@ -124,14 +124,14 @@ def _read_weights(folder: Path, expected: str) -> dict[str, Tensor]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{LOAD}: {path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=LOAD) from None
     if hashlib.sha256(data).hexdigest() != expected:
         got = Described(f"another or a damaged one ({len(data):,} bytes)")
         raise bad_argument(LOAD, str(path), f"the file {ABOUT} was written for (by its SHA-256)", got)
     try:
         tensors: dict[str, Tensor] = tensors_of(data)
     except SafetensorError as error:
-        raise InputError(f"{LOAD}: {path} cannot be read: {_line(error)}") from None
+        raise InputError(f"{path} cannot be read: {_line(error)}", owner=LOAD) from None
     return tensors
 
 
@@ -142,7 +142,7 @@ def _rebuilt(about: Mapping[str, Any]) -> nn.Module:
     try:
         return make_encoder(about["name"], tuple(about["input_shape"]), **about["options"])
     except TypeError as error:
-        raise InputError(f"{LOAD}: encoder {about['name']!r} cannot be made again: {_line(error)}") from None
+        raise InputError(f"encoder {about['name']!r} cannot be made again: {_line(error)}", owner=LOAD) from None
 
 
 def _check_rebuilds(network: nn.Module, name: str, input_shape: Sequence[int], options: Mapping[str, Any]) -> None:

@@ -62,7 +62,7 @@ def as_input(owner: str, x: Any) -> Any:
         return x
     array = np.asarray(x)
     if array.dtype.kind == "c":
-        raise InputError(f"{owner}: Complex data not supported; X must be real")
+        raise InputError("Complex data not supported; X must be real", owner=owner)
     if array.dtype == object:
         array = array.astype(np.float64)  # numpy's own words for what is no number
     if array.ndim < 2:
@@ -70,7 +70,7 @@ def as_input(owner: str, x: Any) -> Any:
             owner, "X", "of two dimensions or more", Described(f"shape {array.shape}. Reshape your data")
         )
     if array.ndim == 2 and array.shape[1] == 0:
-        raise InputError(f"{owner}: X has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+        raise InputError(f"X has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.", owner=owner)
     return array
 
 

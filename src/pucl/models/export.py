@@ -186,4 +186,4 @@ def _need(module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError:
-        raise InputError(f"{OWNER}: ONNX needs {module}: pip install 'pucl[export]'") from None
+        raise InputError(f"ONNX needs {module}: pip install 'pucl[export]'", owner=OWNER) from None

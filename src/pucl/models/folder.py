@@ -157,7 +157,7 @@ def _read(folder: str | Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(f"{LOAD}: {path} cannot be read: {' '.join(str(error).split())[:200]}") from None
+        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}", owner=LOAD) from None
     found = content.get("format") if isinstance(content, dict) else None
     if not isinstance(found, int):
         raise bad_argument(LOAD, str(path), "written by pucl", Described("another JSON file"))
@@ -200,7 +200,7 @@ def _checked(path: Path, expected: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{LOAD}: {path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=LOAD) from None
     if _sha256(data) != expected:
         got = Described(f"another or a damaged one ({len(data):,} bytes)")
         raise bad_argument(LOAD, str(path), f"the file {MODEL} was written for (by its SHA-256)", got)
@@ -228,7 +228,7 @@ def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
     try:
         found: dict[str, Tensor] = tensors_of(data)
     except SafetensorError as error:
-        raise InputError(f"{LOAD}: {path} cannot be read: {error}") from None
+        raise InputError(f"{path} cannot be read: {error}", owner=LOAD) from None
     return found
 
 
@@ -237,7 +237,7 @@ def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
     try:
         return Calibrated.from_parts(HeadParts(options.pop("kind"), options, tensors))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{LOAD}: the stored head cannot be used: {' '.join(str(error).split())[:200]}") from None
+        raise InputError(f"the stored head cannot be used: {' '.join(str(error).split())[:200]}", owner=LOAD) from None
 
 
 def _evidence_texts(evidence: Evidence | None) -> dict[str, Any] | None:
@@ -288,4 +288,4 @@ def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Eviden
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{LOAD}: the stored evidence is damaged: {error!r}") from None
+        raise InputError(f"the stored evidence is damaged: {error!r}", owner=LOAD) from None

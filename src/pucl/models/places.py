@@ -18,7 +18,8 @@ def check_file(owner: str, argument: str, path: Path, suffixes: tuple[str, ...] 
 def check_folder(owner: str, argument: str, folder: Path) -> None:
     """The folder, or the nearest one above it that is there, takes files; nothing is left behind."""
     if (reason := why_not_written(folder)) is not None:
-        raise InputError(f"{owner}: {argument} must be in a place that can be written to; {folder}: {reason}")
+        allowed = "in a place that can be written to"
+        raise InputError(f"must be {allowed}; {folder}: {reason}", owner=owner, argument=argument, allowed=allowed)
 
 
 def why_not_written(folder: Path) -> str | None:

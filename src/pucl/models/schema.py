@@ -147,10 +147,10 @@ class Schema:
             low, span, stored = float(content["low"]), float(content["span"]), content["transform"]
             sound = kind in get_args(Kind) and all(isinstance(size, int) and size > 0 for size in shape) and span > 0
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{OWNER}: this is not a stored schema: {error!r}") from None
+            raise InputError(f"this is not a stored schema: {error!r}", owner=OWNER) from None
         transform = TableTransform.from_json(json.dumps(stored)) if stored is not None else None
         if not sound or (transform is not None and (len(transform.features),) != shape):
-            raise InputError(f"{OWNER}: the stored schema is damaged")
+            raise InputError("the stored schema is damaged", owner=OWNER)
         return cls(kind, shape, columns, low, span, transform, bool(content.get("resize", False)))
 
 

@@ -93,7 +93,7 @@ def _gathered(odd: Odd, strict: bool) -> Iterator[None]:
         if not isinstance(found, ColumnWarning):
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         elif strict:
-            raise InputError(f"{OWNER}: {str(found).rpartition('; ')[0]}")  # without what would be done instead
+            raise InputError(str(found).rpartition("; ")[0], owner=OWNER)  # without what would be done instead
         else:
             key = (found.name, bool(found.new))
             odd[key] = odd[key] + found if key in odd else found

@@ -15,7 +15,7 @@ def read_toml(owner: str, argument: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{owner}: {path} cannot be read: {' '.join(str(error).split())}") from None
+        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}", owner=owner) from None
 
 
 def as_table(owner: str, key: str, value: Any) -> Mapping[str, Any]:

@@ -41,7 +41,7 @@ def read_results(path: Path, *, missing_ok: bool = False, argument: str = "--res
             return []
         raise bad_argument(OWNER, argument, "a file that exists", str(path)) from None
     except OSError as error:
-        raise InputError(f"{OWNER}: {path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=OWNER) from None
     rows = data[: _end(data)].split(b"\n")
     return [_checked(path, number, row) for number, row in enumerate(rows) if row.strip()]
 

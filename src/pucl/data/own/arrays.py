@@ -100,7 +100,7 @@ def mapped(path: Path, key: str | None = None) -> Callable[[], NDArray[Any]]:
     except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{OWNER}: {path.name} cannot be read: {' '.join(str(error).split())[:200]}") from None
+        raise InputError(f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}", owner=OWNER) from None
 
 
 def keys_of(path: Path) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def keys_of(path: Path) -> tuple[str, ...]:
         with zipfile.ZipFile(path) as archive:
             return tuple(name.removesuffix(".npy") for name in archive.namelist())
     except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(f"{OWNER}: {path.name} cannot be read: {error}") from None
+        raise InputError(f"{path.name} cannot be read: {error}", owner=OWNER) from None
 
 
 def _opener(path: Path, key: str | None) -> Callable[[], NDArray[Any]]:

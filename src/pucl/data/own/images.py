@@ -110,7 +110,7 @@ def _decode(path: Path, name: str) -> Any:
     except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
         reason = " ".join(str(error).replace(str(path), name).split())[:120]
         raise InputError(
-            f"{OWNER}: image {name} cannot be read ({reason}); skip_unreadable=True (--skip-unreadable) skips it"
+            f"image {name} cannot be read ({reason}); skip_unreadable=True leaves it out", owner=OWNER
         ) from None
     if upright.mode not in (*GREY, *COLOUR):
         raise bad_argument(OWNER, f"image {name}", "of 8 bits per channel", Described(f"mode {upright.mode}"))

@@ -57,7 +57,7 @@ def scan_frame(frame: Any) -> Scan:
         else:
             table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(f"{OWNER}: the frame cannot be read: {_one_line(error)}") from None
+        raise InputError(f"the frame cannot be read: {_one_line(error)}", owner=OWNER) from None
 
     def read(columns: list[str], size: int) -> Iterator[Any]:
         yield from table.select(columns).to_batches(max_chunksize=size)
@@ -142,7 +142,7 @@ def _readable(path: Path, columns: Sequence[str] = ()) -> Iterator[None]:
         reason = _one_line(error)
         if columns:
             reason = re.sub(r"CSV column #(\d+)", lambda found: f"column {columns[int(found[1])]!r}", reason)
-        raise InputError(f"{OWNER}: {path.name} cannot be read: {reason}") from None
+        raise InputError(f"{path.name} cannot be read: {reason}", owner=OWNER) from None
 
 
 def _one_line(error: Exception) -> str:

@@ -109,7 +109,7 @@ class TableTransform:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{OWNER}: this is not a stored table transform: {error}") from None
+            raise InputError(f"this is not a stored table transform: {error}", owner=OWNER) from None
 
 
 def _kind(rule: NumberRule | CategoryRule) -> str:

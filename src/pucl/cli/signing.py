@@ -1,0 +1,118 @@
+"""Errors in the words of the command: what a function below refuses is said by the verb, of its options."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, get_args, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from pucl.errors import CALLED, InputError, bad_argument
+
+# Arguments of functions below under the names they have, or may have, as parameters of a verb.
+PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "source": ("data",),
+        "folder": ("model", "out"),
+        "max_rows": ("rows",),
+        "n": ("rows",),
+        "n_labelled": ("labelled",),
+        "jsonl": ("log",),
+        "every": ("checkpoint_every",),
+        "device": ("device",),
+    }
+)
+PLAIN: Mapping[str, str] = MappingProxyType({"s": "the labels", "x": "the rows", "X": "the rows", "z": "the rows"})
+
+
+class Verb(TyperCommand):
+    """A verb that signs the input errors of what it calls, and that has our wording for numbers that are none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            _say_number(error, self, given, command_of(ctx))
+            raise
+        except Exception as error:  # some usage errors do not know which command they are about
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            _sign(error, ctx)
+            raise
+
+
+def command_of(context: typer.Context) -> str:
+    """The command as people type it, ``pucl bench run``, however the program was started."""
+    words: list[str] = []
+    above: Any = context
+    while above.parent is not None:
+        words.insert(0, str(above.info_name))
+        above = above.parent
+    return " ".join(("pucl", *words))
+
+
+def number_or_text(hint: Any) -> str:
+    """What an option of this type takes, in words: ``int | None`` takes a whole number."""
+    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kinds[0], "text")
+
+
+def _say_number(error: Any, verb: Verb, given: list[str], command: str) -> None:
+    """Raise our own error for a number that cannot be read; other mistakes are said well enough."""
+    param = error.param
+    hint = get_type_hints(verb.callback).get(param.name) if param is not None else None
+    allowed = number_or_text(hint)
+    for word, after in zip(given, [*given[1:], ""], strict=False):
+        option, equals, value = word.partition("=")
+        if allowed in ("a whole number", "a number") and option in param.opts:
+            raise bad_argument(command, option, allowed, value if equals else after) from None
+
+
+def _sign(error: InputError, context: Any) -> None:
+    spelled = {
+        param.name: max(param.opts, key=len) if param.param_type_name == "option" else param.name.upper()
+        for param in context.command.params
+    }
+    argument = error.argument
+    if error.unknown and not argument:
+        argument = _giver(error.unknown, context.params, spelled)
+    elif CALLED.match(error.owner):
+        argument = " and ".join(_spell(part, spelled) for part in argument.split(" and "))
+    error.sign(command_of(context), argument=argument, problem=_respell(error.problem, spelled))
+
+
+def _spell(argument: str, spelled: Mapping[str, str]) -> str:
+    """An argument as the option it is: ``batch_size`` as ``--batch-size``, ``folder x`` as ``--out x``."""
+    name, *rest = argument.split(" ", 1)
+    options = (spelled[parameter] for parameter in PARAMETERS.get(name, (name,)) if parameter in spelled)
+    return " ".join((next(options, PLAIN.get(name, name) if not rest else name), *rest))
+
+
+def _respell(problem: str, spelled: Mapping[str, str]) -> str:
+    """What Python spells ``size=`` or ``resume=True`` inside a sentence, as options."""
+    return re.sub(
+        r"\b([a-z]\w*)=(?:True|None)?(?![\w'\"(\[])",
+        lambda found: spelled.get(found[1], found[0]),
+        problem,
+    )
+
+
+def _giver(name: str, given: Mapping[str, Any], spelled: Mapping[str, str]) -> str:
+    """The option whose value is `name`, or a list with it; nothing where it is not one alone."""
+    options = [spelled[option] for option, value in given.items() if option in spelled and name in _parts(value)]
+    return options[0] if len(options) == 1 else ""
+
+
+def _parts(value: Any) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [part.strip() for one in values if isinstance(one, str) for part in (one, *one.split(","))]
