@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pucl.bench.grid.tuning import tune, tuning_defaults
+from pucl.bench.grid.tune_options import tune, tuning_defaults
 from pucl.bench.run.probes import linear_probe_accuracy
 from pucl.bench.run.provenance import provenance
 from pucl.data import load

@@ -19,12 +19,12 @@ from pucl.baselines.p3mix_e import early_learning
 from pucl.baselines.self_pu import DEFAULT as SELF_PU
 from pucl.baselines.self_pu import MeanLogit, Student, _hold_out_unlabelled, _later, step_risk
 from pucl.baselines.shared import p3mix
-from pucl.baselines.shared.calibration import LookAhead, _Plain, shares
-from pucl.baselines.shared.entropy import entropy
+from pucl.baselines.shared.look_ahead import LookAhead, _Plain, shares
 from pucl.baselines.shared.network import Network, make_network
 from pucl.baselines.shared.p3mix import Mixed
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.teacher import MeanTeacher
+from pucl.baselines.shared.regularisers import entropy
+from pucl.baselines.shared.teachers import MeanTeacher
+from pucl.baselines.shared.training_problem import PUProblem
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
 from pucl.risks.nnpu import nnpu
@@ -36,13 +36,13 @@ def sigma(z: Any) -> Any:
     return 1 / (1 + np.exp(-np.asarray(z, dtype=float)))
 
 
-def make_problem(x: Tensor, n_labelled: int, *, prior: float = 0.5, encoder: str | nn.Module = "raw") -> Problem:
+def make_problem(x: Tensor, n_labelled: int, *, prior: float = 0.5, encoder: str | nn.Module = "raw") -> PUProblem:
     labelled = torch.arange(len(x)) < n_labelled
     scale = Standardise(torch.zeros(x.shape[1]), torch.ones(x.shape[1]))
-    return Problem("test", x, labelled, prior, encoder, scale, seed=0)
+    return PUProblem("test", x, labelled, prior, encoder, scale, seed=0)
 
 
-def line(n: int, n_labelled: int, **how: Any) -> Problem:
+def line(n: int, n_labelled: int, **how: Any) -> PUProblem:
     """Rows 0, 1, …, n − 1 on a line, of which the first are labelled."""
     return make_problem(torch.arange(n, dtype=torch.float32)[:, None], n_labelled, **how)
 
@@ -312,7 +312,7 @@ def test_shares_by_hand() -> None:
 # Self-PU: selection, batches, phases
 
 
-def ranked(n: int, n_labelled: int, prior: float) -> tuple[Problem, Student]:
+def ranked(n: int, n_labelled: int, prior: float) -> tuple[PUProblem, Student]:
     """A student that scores the rows 0, 1, … of a line by their number."""
     problem = line(n, n_labelled, prior=prior)
     student = Student(problem, SELF_PU, 1)
@@ -392,7 +392,7 @@ def test_steps_can_be_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     module = importlib.import_module("pucl.baselines." + ("shared.p3mix" if name.startswith("p3") else name))
     plain, phases = module.train, []
 
-    def train(problem: Problem, settings: Any, update: Any, *learners: Any, **how: Any) -> None:
+    def train(problem: PUProblem, settings: Any, update: Any, *learners: Any, **how: Any) -> None:
         phases.append(how.get("phase", "train"))
 
         def strict(batch: Any) -> Tensor:

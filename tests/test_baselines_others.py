@@ -15,13 +15,12 @@ from pucl.baselines.elkan_noto import labelled_share, positive_weight
 from pucl.baselines.pico import PiCOSettings
 from pucl.baselines.rank_pruning import keep, shares, unlabelled_rate
 from pucl.baselines.robust_pu import RobustPUSettings, pu_error, thresholds, weights
-from pucl.baselines.shared.contrast import Contrasted, ContrastSettings, Prototypes, contrast, taken_for_positive
-from pucl.baselines.shared.loop import Batch, Learner
+from pucl.baselines.shared.contrast import Contrasted, ContrastSettings, Prototypes, Queue, contrast, taken_for_positive
+from pucl.baselines.shared.learning import Learner, PUBatch
 from pucl.baselines.shared.network import Moved
 from pucl.baselines.shared.probability import ProbabilitySettings, fit_probability, out_of_fold
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.queue import Queue
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings
 from pucl.baselines.tedn import half_each, ignore_top, proportion
 from pucl.baselines.wconpu import Thresholds, hard_load, share_loss
 from pucl.encoders.inputs import Standardise
@@ -53,8 +52,8 @@ def blobs(n_labelled: int = 12, n_unlabelled: int = 60, *, dim: int = 4, seed: i
     return centre + 0.7 * torch.randn(len(centre), dim, generator=generator), s
 
 
-def problem_of(x: Tensor, labelled: Tensor, *, prior: float | None = 0.5, encoder: str = "mlp") -> Problem:
-    return Problem("test", x, labelled, prior, encoder, Standardise.of(x), 0)
+def problem_of(x: Tensor, labelled: Tensor, *, prior: float | None = 0.5, encoder: str = "mlp") -> PUProblem:
+    return PUProblem("test", x, labelled, prior, encoder, Standardise.of(x), 0)
 
 
 class First(nn.Module):
@@ -191,11 +190,11 @@ def test_the_guard_moves_the_border_only_when_a_class_is_lost() -> None:
     assert taken_for_positive(lost, labelled, 0.3).tolist() == [True, False, False, True, True]  # the mean of U is 2.5
 
 
-def contrasted(**changes: Any) -> tuple[Contrasted, Batch]:
+def contrasted(**changes: Any) -> tuple[Contrasted, PUBatch]:
     x, s = blobs()
     settings = PiCOSettings(**{"queue": 10, "dim": 6, "key_decay": 0.75, **changes})
     rows = torch.arange(4)
-    return Contrasted(problem_of(x, s), settings), Batch(x[rows + 10], s[rows + 10], rows + 10, 0)
+    return Contrasted(problem_of(x, s), settings), PUBatch(x[rows + 10], s[rows + 10], rows + 10, 0)
 
 
 def test_the_pool_holds_queries_keys_and_the_queue() -> None:

@@ -20,13 +20,12 @@ from pucl.baselines.pan import Leaky, PanSettings, game
 from pucl.baselines.pubn import border, squared_error, weighted_risk
 from pucl.baselines.pulns import PulnsSettings, Usual, performance, picked_loss, reinforce_loss
 from pucl.baselines.pusb import prior_threshold
-from pucl.baselines.shared.dropout import dropout
-from pucl.baselines.shared.entropy import entropy
-from pucl.baselines.shared.loop import Batch, Learner
+from pucl.baselines.shared.best_epoch import train_best
+from pucl.baselines.shared.learning import Learner, PUBatch
 from pucl.baselines.shared.network import Moved
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.selecting import train_best
+from pucl.baselines.shared.regularisers import dropout, entropy
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import with_networks
 from pucl.baselines.vpu import VPUSettings, half_of_largest, mixed_loss, variational_loss
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
@@ -75,10 +74,10 @@ def by_differences(function: Callable[[Any, Any], float], case: Case, h: float =
     return found
 
 
-def make_problem(n: int = 40, n_labelled: int = 8, *, encoder: str | nn.Module = "raw", seed: int = 0) -> Problem:
+def make_problem(n: int = 40, n_labelled: int = 8, *, encoder: str | nn.Module = "raw", seed: int = 0) -> PUProblem:
     x = torch.randn(n, 2, generator=Generator().manual_seed(1))
     scale = Standardise(torch.zeros(2), torch.ones(2))
-    return Problem("test", x, torch.arange(n) < n_labelled, PRIOR, encoder, scale, seed)
+    return PUProblem("test", x, torch.arange(n) < n_labelled, PRIOR, encoder, scale, seed)
 
 
 # ---------------------------------------------------------------------------------------------------- absPU, ImbPU, aPU
@@ -507,7 +506,7 @@ def test_the_epoch_with_the_lowest_criterion_counts() -> None:
     seen: list[float] = []
     weights: list[Tensor] = []
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss: Tensor = network(batch.x).square().mean()
         learner.descend(loss)
         return loss.detach()
@@ -529,7 +528,7 @@ def test_without_a_finite_criterion_the_last_epoch_counts() -> None:
     network = problem.network()
     learner, before = Learner(network, Settings()), network.layer.weight.detach().clone()
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss: Tensor = network(batch.x).square().mean()
         learner.descend(loss)
         return loss.detach()

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from pucl import PUClassifier
 from pucl.baselines import fit_baseline
-from pucl.baselines.neighbours import DEFAULT, NeighbourSettings, _axes
-from pucl.baselines.shared.problem import Problem
+from pucl.baselines.neighbours import DEFAULT, NeighbourSettings, principal_axes_of
+from pucl.baselines.shared.training_problem import PUProblem
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
 from pucl.pseudo_labels import PseudoLabels
@@ -27,16 +27,16 @@ def people(seed: int = 0, n: int = 60, pictures: int = 20) -> tuple[Floats, NDAr
     return x.astype(np.float32), truth & (rng.random(len(who)) < 1 / 3), truth
 
 
-def problem_of(x: torch.Tensor) -> Problem:
+def problem_of(x: torch.Tensor) -> PUProblem:
     labelled = torch.arange(len(x)) < 5
-    return Problem("test", x, labelled, None, "raw", Standardise.of(x), 0)
+    return PUProblem("test", x, labelled, None, "raw", Standardise.of(x), 0)
 
 
 def test_axes_are_those_of_largest_variance() -> None:
     g = torch.Generator().manual_seed(0)
     x = torch.randn(400, 3, generator=g) @ torch.randn(3, 40, generator=g) + torch.randn(400, 40, generator=g)
     problem = problem_of(x)
-    found = _axes(problem, NeighbourSettings(axes=3))
+    found = principal_axes_of(problem, NeighbourSettings(axes=3))
     flat = problem.standardise(x)
     exact = torch.linalg.eigh(torch.cov(flat.T)).eigenvectors[:, -3:]
     along = found(x)
@@ -51,7 +51,7 @@ def test_axes_are_those_of_largest_variance() -> None:
 def test_more_axes_than_there_are_keep_all_angles() -> None:
     x = torch.randn(30, 4, 3, generator=torch.Generator().manual_seed(1))
     problem = problem_of(x)
-    along = _axes(problem, DEFAULT)(x)
+    along = principal_axes_of(problem, DEFAULT)(x)
     flat = problem.standardise(x).flatten(1)
     flat = flat - flat.mean(dim=0)
     assert along.shape == (30, 12) and torch.allclose(along @ along.T, flat @ flat.T, atol=1e-3)

@@ -22,8 +22,8 @@ import torch
 from torch import nn
 
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Settings, preset_of
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings, preset_of
 from pucl.data import Kind
 from pucl.device import pick_device
 from pucl.encoders.inputs import Standardise, as_rows
@@ -72,13 +72,13 @@ def fit_baseline(
     if not fits(rows, place, None):
         size = rows.numel() * rows.element_size() / 2**30
         raise RunError(f"{owner}: x has {size:.1f} GiB and must lie on {place}, which has too little; use device='cpu'")
-    problem = Problem(
+    problem = PUProblem(
         owner=owner,
         x=rows.to(place),
         labelled=labelled.to(place),
         prior=given,
         encoder=encoder or how.encoder or default_encoder(tuple(rows.shape[1:])),
-        standardise=Standardise.of(rows),
+        standardise=Standardise.of(rows).to(place),
         seed=check_count(owner, "seed", seed, low=0),
     )
     scorer: nn.Module = entry.function(problem, how)
@@ -91,14 +91,15 @@ def fit_baseline(
 def settings_of(name: str, task: str | None = None, **changes: Any) -> Settings:
     """The author's settings for a task where there are any, else the method's defaults; with some fields changed."""
     entry = get("baselines", name)
-    found: Settings = inspect.signature(entry.function).parameters["settings"].default
+    settings: Settings = inspect.signature(entry.function).parameters["settings"].default
     if task is not None:
-        found = preset_of(getattr(sys.modules[entry.function.__module__], "PRESETS", {}), task) or found
-    known = [field.name for field in fields(found)]
+        presets = getattr(sys.modules[entry.function.__module__], "PRESETS", {})
+        settings = preset_of(presets, task) or settings
+    known = [field.name for field in fields(settings)]
     for field in changes:
         if field not in known:
             raise unknown_name(f"setting of baseline {name!r}", field, known)
-    return replace(found, **changes)
+    return replace(settings, **changes)
 
 
 def why_not(name: str, kind: Kind, prior: float | None) -> str | None:

@@ -2,8 +2,8 @@
 
 from torch import Tensor, nn
 
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.risk import minimise
+from pucl.baselines.shared.learning import minimise
+from pucl.baselines.shared.training_problem import PUProblem
 from pucl.baselines.upu import PRESETS as RISK_PRESETS
 from pucl.baselines.upu import RiskSettings
 from pucl.registry import register
@@ -27,7 +27,7 @@ def absolute_risk(logits: Tensor, labelled: Tensor, *, prior: float, loss: Margi
 
 
 @register("baselines", reference="Hammoudeh & Lowd 2020", needs_prior=True)
-def abspu(problem: Problem, settings: RiskSettings = DEFAULT) -> nn.Module:
+def abspu(problem: PUProblem, settings: RiskSettings = DEFAULT) -> nn.Module:
     """The unbiased PU risk, corrected by the absolute value of what nnPU keeps from going below 0.
 
         min_f  π R_P⁺ + |R_U⁻ − π R_P⁻|

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from pucl.baselines.shared.loop import Batch, Learner
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.selecting import train_best
+from pucl.baselines.shared.best_epoch import train_best
+from pucl.baselines.shared.learning import Learner, PUBatch
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import with_networks
 from pucl.baselines.upu import RiskSettings
 from pucl.errors import check_positive, check_share
 from pucl.registry import register
@@ -64,7 +64,7 @@ def purr(logits: Tensor, labelled: Tensor, *, prior: float, loss: MarginLoss = "
 
 
 @register("baselines", reference="Hammoudeh & Lowd 2020", needs_prior=True)
-def apu(problem: Problem, settings: APUSettings = DEFAULT) -> nn.Module:
+def apu(problem: PUProblem, settings: APUSettings = DEFAULT) -> nn.Module:
     """PURR, one of the risks for positives that shift between training and test, here without a shift.
 
         min_f  [R_U⁺ − [R_U⁺ − π R_P⁺]₊]₊ + [R_U⁻ − π R_P⁻]₊
@@ -95,7 +95,7 @@ def apu(problem: Problem, settings: APUSettings = DEFAULT) -> nn.Module:
     def risk(logits: Tensor, labelled: Tensor) -> Tensor:
         return purr(logits, labelled, prior=problem.share, loss=settings.loss, gamma=settings.gamma)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = risk(network(batch.x), batch.labelled)
         learner.descend(loss)
         return loss.detach()

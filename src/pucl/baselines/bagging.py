@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from pucl.baselines.shared.network import Moved
-from pucl.baselines.shared.problem import PIECE, Problem
-from pucl.baselines.shared.settings import Presets, Settings
+from pucl.baselines.shared.training_problem import PIECE, PUProblem
+from pucl.baselines.shared.training_settings import Presets, Settings
 from pucl.encoders.inputs import Standardise, to_float
 from pucl.errors import check_count, check_positive
 from pucl.ranking.cvir import cut
@@ -79,7 +79,7 @@ class Machine(nn.Module):
 
 
 @register("baselines", reference="Mordelet & Vert 2014")
-def bagging(problem: Problem, settings: BaggingSettings = DEFAULT) -> nn.Module:
+def bagging(problem: PUProblem, settings: BaggingSettings = DEFAULT) -> nn.Module:
     """The mean of support vector machines, each of P against a bootstrap sample of U.
 
         f = (1/T) Σ_t f_t,    f_t = argmin_f  ‖f‖² / 2 + C Σ_{i ∈ P ∪ U_t} v_i max(0, 1 − t_i f(x_i))²
@@ -151,7 +151,7 @@ def solve(labelled: Tensor, sample: Tensor, cost: float) -> Tensor:
     return weight
 
 
-def _machine(problem: Problem, settings: BaggingSettings) -> Machine:
+def _machine(problem: PUProblem, settings: BaggingSettings) -> Machine:
     draws, wide = problem.drawing("features"), problem.x[0].numel()
     directions = torch.randn(wide, settings.features, generator=draws) * sqrt(2 / (wide * settings.width))
     phases = 2 * pi * torch.rand(settings.features, generator=draws)
@@ -159,7 +159,7 @@ def _machine(problem: Problem, settings: BaggingSettings) -> Machine:
     return made.requires_grad_(False)
 
 
-def _out_of_bag(problem: Problem, machine: Machine, weights: Tensor, bags: Tensor) -> Tensor:
+def _out_of_bag(problem: PUProblem, machine: Machine, weights: Tensor, bags: Tensor) -> Tensor:
     """The mean score of every unlabelled row over the machines that did not draw it, or all if all did, (n_U,)."""
     unlabelled = problem.unlabelled
     drawn = torch.zeros(len(unlabelled), len(bags), dtype=torch.bool, device=bags.device)

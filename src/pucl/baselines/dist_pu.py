@@ -7,13 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from pucl.baselines.shared.entropy import entropy
-from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.mixing import beta, mix, permutations
+from pucl.baselines.shared.learning import Learner, PUBatch, train
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Decay, Settings
+from pucl.baselines.shared.regularisers import beta, entropy, mix, permutations
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Decay, Settings, with_networks
 from pucl.errors import check_count, check_positive
 from pucl.registry import register
 from pucl.risks import mean_over
@@ -98,7 +96,7 @@ def mixed_cross_entropy(logits: Tensor, one: Tensor, other: Tensor, weight: Tens
 
 
 @register("baselines", reference="Zhao et al. 2022", needs_prior=True)
-def dist_pu(problem: Problem, settings: DistPUSettings = DEFAULT) -> nn.Module:
+def dist_pu(problem: PUProblem, settings: DistPUSettings = DEFAULT) -> nn.Module:
     """Label distributions first, then also mixed rows with the network's own scores as labels.
 
         1.  min_f  D(f) + μ H_U
@@ -128,10 +126,10 @@ def dist_pu(problem: Problem, settings: DistPUSettings = DEFAULT) -> nn.Module:
     return network
 
 
-def _first(problem: Problem, settings: DistPUSettings, network: Network) -> None:
+def _first(problem: PUProblem, settings: DistPUSettings, network: Network) -> None:
     learner = Learner(network, settings)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         logits = network(batch.x)
         loss = distribution_risk(logits, batch.labelled, prior=problem.share)
         loss = loss + settings.entropy * mean_over(entropy(logits.clamp(-LIMIT, LIMIT)), ~batch.labelled)
@@ -141,7 +139,7 @@ def _first(problem: Problem, settings: DistPUSettings, network: Network) -> None
     train(problem, settings, update, learner, phase="first")
 
 
-def _second(problem: Problem, settings: DistPUSettings, network: Network) -> None:
+def _second(problem: PUProblem, settings: DistPUSettings, network: Network) -> None:
     how = settings.second
     learner = Learner(network, how)
     labels = torch.sigmoid(problem.scores(network))
@@ -151,7 +149,7 @@ def _second(problem: Problem, settings: DistPUSettings, network: Network) -> Non
     def draws(generator: Generator, steps: int) -> tuple[Tensor, Tensor]:
         return beta(settings.alpha, steps, generator), permutations(size, steps, generator)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         weight, order = batch.draws
         target = torch.where(batch.labelled, torch.ones_like(weight), labels[batch.rows])
         mixed = network(mix(batch.x, batch.x[order], weight)).clamp(-LIMIT, LIMIT)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from pucl.baselines.rank_pruning import PRESETS as NETWORKS
 from pucl.baselines.shared.network import Moved
 from pucl.baselines.shared.probability import ProbabilitySettings, fit_probability, out_of_fold
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Presets
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Presets
 from pucl.registry import register
 
 LEAST = 1e-6  # of the constant
@@ -33,7 +33,7 @@ PRESETS: Presets = MappingProxyType({task: ElkanNotoSettings(**vars(preset)) for
 
 
 @register("baselines", reference="Elkan & Noto 2008")
-def elkan_noto(problem: Problem, settings: ElkanNotoSettings = DEFAULT) -> nn.Module:
+def elkan_noto(problem: PUProblem, settings: ElkanNotoSettings = DEFAULT) -> nn.Module:
     """How likely a row of U is positive, from how likely it is labelled: weights of a second classifier.
 
         c = mean_P g,    w(x) = P(y = 1 | x, s = 0) = (1 − c) / c · g(x) / (1 − g(x))

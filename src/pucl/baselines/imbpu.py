@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.risk import minimise
+from pucl.baselines.shared.learning import minimise
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import with_networks
 from pucl.baselines.upu import RiskSettings
 from pucl.errors import check_share
 from pucl.registry import register
@@ -55,7 +55,7 @@ def rebalanced_risk(
 
 
 @register("baselines", reference="Su et al. 2021", needs_prior=True)
-def imbpu(problem: Problem, settings: ImbPUSettings = DEFAULT) -> nn.Module:
+def imbpu(problem: PUProblem, settings: ImbPUSettings = DEFAULT) -> nn.Module:
     """The non-negative risk with both classes weighted as if positives had the share π', usually one half.
 
         min_f  π' R_P⁺ + max(0, (1 − π') / (1 − π) · (R_U⁻ − π R_P⁻))

@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings
 from pucl.encoders.inputs import Encoder
 from pucl.heads.nearest_centroid import nearest_centroid
 from pucl.pseudo_labels import PseudoLabels
@@ -13,7 +13,7 @@ DEFAULT = Settings()
 
 
 @register("baselines", reference="remark:kNN, with U standing in for the negatives")
-def labelled_centroid(problem: Problem, settings: Settings = DEFAULT) -> nn.Module:
+def labelled_centroid(problem: PUProblem, settings: Settings = DEFAULT) -> nn.Module:
     """Positive where the mean of the labelled rows is nearer than the mean of the unlabelled rows.
 
     Raw rows are compared; nothing is trained, so that no setting matters.

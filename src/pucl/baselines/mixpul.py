@@ -6,13 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.mixing import beta, mix, permutations
-from pucl.baselines.shared.presets import P3MIX, with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Optimiser
-from pucl.baselines.shared.streams import StreamSettings
-from pucl.baselines.shared.teacher import MeanTeacher
+from pucl.baselines.shared.learning import Learner, PUBatch, train
+from pucl.baselines.shared.regularisers import beta, mix, permutations
+from pucl.baselines.shared.teachers import MeanTeacher
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import P3MIX, Optimiser, StreamSettings, with_networks
 from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
 from pucl.training.batches import passes
@@ -60,7 +58,7 @@ PRESETS = with_networks(_SCRIPT, cnn7=_CNN7)
 
 
 @register("baselines", reference="Wei et al. 2020 (MixPUL)")
-def mixpul(problem: Problem, settings: MixPULSettings = DEFAULT) -> nn.Module:
+def mixpul(problem: PUProblem, settings: MixPULSettings = DEFAULT) -> nn.Module:
     """P against as many rows of U taken for negative in a batch, with consistency between rows of U.
 
         min_f  mean CE(σ(f(x̃)), t̃) + w mean (σ(f(ũ)) − σ(λ' f'(u₁) + (1 − λ') f'(u₂)))²
@@ -83,62 +81,72 @@ def mixpul(problem: Problem, settings: MixPULSettings = DEFAULT) -> nn.Module:
     Presets: those of the script: batches of 128 with labels and 128 of U, 90 epochs of the first phase and 50 of the
     second, SGD 1e-5 with Nesterov's momentum 0.9, weight decay 1e-4, 15 times as many negatives as labelled rows but at
     most 40 % of U, teacher 0.999. Its learning rate is that of CIFAR; for tables the authors changed it by hand.
-    The 7-layer CNN of CIFAR-I and II, and of STL, learns nothing with that, and its labelled rows by heart in as many
+    The 7-layer CNN of CIFAR-I and II, and of STL, learns nothing with that, and memorises its labelled rows in as many
     steps with Adam: there optimiser and batches are those of P3Mix's authors for this network, epochs of 20 steps of
     512 rows each, Adam 5e-5 (0.5, 0.99), halved at epochs 20, 40, …, 100, weight decay 1e-6.
     """
-    network = problem.network()
-    learner = Learner(network, settings)
-    teacher = MeanTeacher(problem.network(1), network, settings.teacher_decay, seen=1)
-    negatives = draw_negatives(problem, settings)
-    n = settings.labelled_batch or 0
-    target = torch.cat([torch.ones(n, device=problem.device), torch.zeros(n, device=problem.device)])
-    consistency = torch.zeros((), device=problem.device)
-
-    def with_labels(x: Tensor, weight: Tensor, order: Tensor) -> Tensor:
-        logits = network(mix(x, x.index_select(0, order), weight))
-        return F.binary_cross_entropy_with_logits(logits, mix(target, target[order], weight))
-
-    def first(batch: Batch) -> Tensor:
-        loss = with_labels(batch.x, *batch.draws)
-        learner.descend(loss)
-        return loss.detach()
-
-    def second(batch: Batch) -> Tensor:
-        weight, order, weight_u, order_u, chosen = batch.draws
-        x = torch.cat([batch.positive, problem.x.index_select(0, negatives[chosen])])
-        u = batch.unlabelled
-        logits = network(mix(u, u.index_select(0, order_u), weight_u))
-        loss = with_labels(x, weight, order) + consistency * inconsistency(logits, teacher(u), order_u, weight_u)
-        learner.descend(loss)
-        teacher.update()
-        return loss.detach()
-
-    def first_draws(generator: Generator, steps: int) -> tuple[Tensor, ...]:
-        return beta(settings.alpha, steps, generator), permutations(2 * n, steps, generator)
-
-    def second_draws(generator: Generator, steps: int) -> tuple[Tensor, ...]:
-        unlabelled = (
-            beta(settings.alpha_unlabelled, steps, generator),
-            permutations(settings.batch_size, steps, generator),
-        )
-        chosen = passes(torch.arange(len(negatives)), steps * n, generator).view(steps, n)
-        return *first_draws(generator, steps), *unlabelled, chosen
-
-    def before_epoch(epoch: int) -> None:
-        consistency.fill_(settings.consistency if epoch else 0.0)
-
-    some = problem.part(torch.cat([problem.positives, negatives]))
+    steps = _Steps(problem, settings)
+    labelled_rows = problem.part(torch.cat([problem.positives, steps.negatives]))
+    first = replace(settings, epochs=settings.first_epochs, batch_size=steps.n)
+    train(labelled_rows, first, steps.first, steps.learner, phase="first", draws=steps.first_draws)
     train(
-        some,
-        replace(settings, epochs=settings.first_epochs, batch_size=n),
-        first,
-        learner,
-        phase="first",
-        draws=first_draws,
-    )
-    train(problem, settings, second, learner, phase="second", draws=second_draws, before_epoch=before_epoch)
-    return network
+        problem, settings, steps.second, steps.learner,
+        phase="second", draws=steps.second_draws, before_epoch=steps.set_consistency,
+    )  # fmt: skip
+    return steps.network
+
+
+class _Steps:
+    """The steps of both phases and what they draw; a batch with labels is n rows of P and n taken for negative."""
+
+    def __init__(self, problem: PUProblem, settings: MixPULSettings) -> None:
+        self.problem, self.settings = problem, settings
+        self.network = problem.network()
+        self.learner = Learner(self.network, settings)
+        self.teacher = MeanTeacher(problem.network(1), self.network, settings.teacher_decay, seen=1)
+        self.negatives = draw_negatives(problem, settings)
+        self.n = settings.labelled_batch or 0
+        self.target = torch.cat([torch.ones(self.n), torch.zeros(self.n)]).to(problem.device)
+        self.consistency = torch.zeros((), device=problem.device)
+
+    def first(self, batch: PUBatch) -> Tensor:
+        """A step on rows with labels only."""
+        loss = self._labelled_loss(batch.x, *batch.draws)
+        self.learner.descend(loss)
+        return loss.detach()
+
+    def second(self, batch: PUBatch) -> Tensor:
+        """A step on rows with labels and on rows of U; the teacher follows."""
+        weight, order, weight_u, order_u, chosen = batch.draws
+        x = torch.cat([batch.positive, self.problem.x.index_select(0, self.negatives[chosen])])
+        u = batch.unlabelled
+        logits = self.network(mix(u, u.index_select(0, order_u), weight_u))
+        disagreement = inconsistency(logits, self.teacher(u), order_u, weight_u)
+        loss = self._labelled_loss(x, weight, order) + self.consistency * disagreement
+        self.learner.descend(loss)
+        self.teacher.update()
+        return loss.detach()
+
+    def first_draws(self, generator: Generator, steps: int) -> tuple[Tensor, ...]:
+        """λ and the partners of the rows with labels."""
+        return beta(self.settings.alpha, steps, generator), permutations(2 * self.n, steps, generator)
+
+    def second_draws(self, generator: Generator, steps: int) -> tuple[Tensor, ...]:
+        """The same, λ' and the partners of the rows of U, and the rows taken for negative."""
+        unlabelled = (
+            beta(self.settings.alpha_unlabelled, steps, generator),
+            permutations(self.settings.batch_size, steps, generator),
+        )
+        chosen = passes(torch.arange(len(self.negatives)), steps * self.n, generator).view(steps, self.n)
+        return *self.first_draws(generator, steps), *unlabelled, chosen
+
+    def set_consistency(self, epoch: int) -> None:
+        """W of an epoch of the second phase."""
+        self.consistency.fill_(self.settings.consistency if epoch else 0.0)
+
+    def _labelled_loss(self, x: Tensor, weight: Tensor, order: Tensor) -> Tensor:
+        logits = self.network(mix(x, x.index_select(0, order), weight))
+        return F.binary_cross_entropy_with_logits(logits, mix(self.target, self.target[order], weight))
 
 
 def inconsistency(logits: Tensor, said: Tensor, order: Tensor, weight: Tensor) -> Tensor:
@@ -146,7 +154,7 @@ def inconsistency(logits: Tensor, said: Tensor, order: Tensor, weight: Tensor) -
     return F.mse_loss(torch.sigmoid(logits), torch.sigmoid(mix(said, said[order], weight)))
 
 
-def draw_negatives(problem: Problem, settings: MixPULSettings) -> Tensor:
+def draw_negatives(problem: PUProblem, settings: MixPULSettings) -> Tensor:
     """Random rows of U that are taken for negative, as row numbers."""
     rows = problem.unlabelled
     count = max(1, int(min(settings.negatives * len(problem.positives), settings.negative_share * len(rows))))

@@ -6,11 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.presets import with_networks
+from pucl.baselines.shared.learning import minimise
 from pucl.baselines.shared.probability import regression
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.risk import minimise
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings, with_networks
 from pucl.registry import register
 
 DEFAULT = Settings()
@@ -19,7 +18,7 @@ PRESETS = with_networks(_CIFAR, alzheimer=replace(_CIFAR, batch_size=64))
 
 
 @register("baselines", reference="eq:disambiguation_free_approach")
-def naive(problem: Problem, settings: Settings = DEFAULT) -> nn.Module:
+def naive(problem: PUProblem, settings: Settings = DEFAULT) -> nn.Module:
     """Labelled against unlabelled rows, as if those were negative.
 
         min_f  mean CE(σ(f(x_i)), s_i)

@@ -6,8 +6,8 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Presets, Settings
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Presets, Settings
 from pucl.encoders.inputs import Standardise, to_float
 from pucl.errors import check_count, check_positive
 from pucl.heads import fit_head
@@ -45,7 +45,7 @@ DEFAULT = NeighbourSettings()
 PRESETS: Presets = MappingProxyType({})
 
 
-class Axes(nn.Module):
+class PrincipalAxes(nn.Module):
     """Raw rows along some directions: (x − mean) V of the standardised, flattened rows."""
 
     def __init__(self, standardise: Standardise, mean: Tensor, axes: Tensor) -> None:
@@ -61,7 +61,7 @@ class Axes(nn.Module):
 
 
 @register("baselines", reference="ours")
-def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Module:
+def neighbours(problem: PUProblem, settings: NeighbourSettings = DEFAULT) -> nn.Module:
     """No network: labels by `stacked` on principal axes of the raw rows, then a vote of the nearest.
 
         z = Vᵀ (x − mean),    f(z) = logit((k v(z) + c) / (k + 1)) − logit(c) + logit(π)
@@ -74,7 +74,7 @@ def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Mo
 
     Presets: none, one setting for all.
     """
-    encoder = _axes(problem, settings).to(problem.device)
+    encoder = principal_axes_of(problem, settings).to(problem.device)
     z = torch.cat(list(problem.each(encoder, encoder, None)))
     labelled = problem.labelled
     pseudo = pseudo_label(z, labelled, prior=problem.prior, seed=problem.seed)
@@ -83,10 +83,10 @@ def neighbours(problem: Problem, settings: NeighbourSettings = DEFAULT) -> nn.Mo
     return nn.Sequential(encoder, head)
 
 
-def _axes(problem: Problem, settings: NeighbourSettings) -> Axes:
+def principal_axes_of(problem: PUProblem, settings: NeighbourSettings) -> PrincipalAxes:
     """The principal axes of some of the rows."""
     rows = torch.randperm(len(problem.x), generator=problem.drawing("rows"))[: settings.most].to(problem.device)
     flat = problem.standardise(to_float(problem.x[rows])).flatten(1)
     mean = flat.mean(dim=0)
     axes, _ = principal_axes(flat - mean, settings.axes, seed=problem.seed, most=settings.most)
-    return Axes(problem.standardise, mean, axes)
+    return PrincipalAxes(problem.standardise, mean, axes)

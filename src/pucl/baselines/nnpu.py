@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 from torch import Tensor, nn
 
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.risk import minimise
+from pucl.baselines.shared.learning import minimise
+from pucl.baselines.shared.training_problem import PUProblem
 from pucl.baselines.upu import PRESETS as RISK_PRESETS
 from pucl.baselines.upu import RiskSettings
 from pucl.registry import register
@@ -31,7 +31,7 @@ PRESETS = MappingProxyType({task: NnPUSettings(**vars(preset)) for task, preset 
 
 
 @register("baselines", reference="Kiryo et al. 2017; eq:nnPU", needs_prior=True)
-def nnpu(problem: Problem, settings: NnPUSettings = DEFAULT) -> nn.Module:
+def nnpu(problem: PUProblem, settings: NnPUSettings = DEFAULT) -> nn.Module:
     """The non-negative PU risk, with the authors' step back where the negatives' part falls below 0.
 
         min_f  π R_P⁺ + max(−β, R_U⁻ − π R_P⁻)

@@ -9,9 +9,9 @@ from torch import Generator, Tensor, nn
 
 from pucl.baselines.nnpu import PRESETS as NNPU_PRESETS
 from pucl.baselines.nnpu import NnPUSettings
-from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.mixing import beta, mix, permutations
-from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.learning import Learner, PUBatch, train
+from pucl.baselines.shared.regularisers import beta, mix, permutations
+from pucl.baselines.shared.training_problem import PUProblem
 from pucl.errors import check_positive, unknown_name
 from pucl.registry import register
 from pucl.risks.nnpu import nnpu as non_negative
@@ -44,7 +44,7 @@ PRESETS = MappingProxyType({task: MixUpSettings(**vars(preset)) for task, preset
 
 
 @register("baselines", reference="Kiryo et al. 2017; Zhang et al. 2018; sec:add_exp", needs_prior=True)
-def nnpu_mixup(problem: Problem, settings: MixUpSettings = DEFAULT) -> nn.Module:
+def nnpu_mixup(problem: PUProblem, settings: MixUpSettings = DEFAULT) -> nn.Module:
     """The non-negative PU risk of rows mixed with others.
 
         min_f  R(f(x̃), s),    x̃ = λ x + (1 − λ) x',    λ ~ Beta(α, α)
@@ -69,17 +69,17 @@ def nnpu_mixup(problem: Problem, settings: MixUpSettings = DEFAULT) -> nn.Module
         how = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma}
         return non_negative(logits, labelled, prior=prior, **how)  # type: ignore[arg-type]
 
-    def apart(batch: Batch) -> Tensor:
+    def apart(batch: PUBatch) -> Tensor:
         partner = alike(batch.labelled, *kinds, problem.generator)
         mixed = mix(batch.x, problem.x.index_select(0, partner), batch.draws[0])
         return risk(network(mixed), batch.labelled)
 
-    def across(batch: Batch) -> Tensor:
+    def across(batch: PUBatch) -> Tensor:
         weight, order = batch.draws
         logits = network(mix(batch.x, batch.x.index_select(0, order), weight))
         return mix(risk(logits, batch.labelled), risk(logits, batch.labelled[order]), weight)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = (apart if settings.pairs == "apart" else across)(batch)
         learner.descend(loss)
         return loss.detach()

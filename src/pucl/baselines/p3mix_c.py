@@ -3,7 +3,7 @@
 from torch import nn
 
 from pucl.baselines.shared.p3mix import P3MixSettings, fit, presets
-from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.training_problem import PUProblem
 from pucl.registry import register
 
 DEFAULT = P3MixSettings()
@@ -11,7 +11,7 @@ PRESETS = presets(DEFAULT)
 
 
 @register("baselines", reference="Li et al. 2022 (P3Mix)")
-def p3mix_c(problem: Problem, settings: P3MixSettings = DEFAULT) -> nn.Module:
+def p3mix_c(problem: PUProblem, settings: P3MixSettings = DEFAULT) -> nn.Module:
     """U as negative; doubtful rows are mixed with hard positives, and likely positives relabelled.
 
         min_f  mean_P CE(p̃, t̃) + mean_U CE(p̃, t̃) + w_e mean H(p̃)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from pucl.baselines.shared.loop import Batch
+from pucl.baselines.shared.learning import PUBatch
 from pucl.baselines.shared.p3mix import Mixed, P3MixSettings, fit, presets
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.teacher import MeanTeacher
+from pucl.baselines.shared.teachers import MeanTeacher
+from pucl.baselines.shared.training_problem import PUProblem
 from pucl.registry import register
 
 
@@ -32,7 +32,7 @@ PRESETS = presets(DEFAULT)
 
 
 @register("baselines", reference="Li et al. 2022 (P3Mix)")
-def p3mix_e(problem: Problem, settings: P3MixESettings = DEFAULT) -> nn.Module:
+def p3mix_e(problem: PUProblem, settings: P3MixESettings = DEFAULT) -> nn.Module:
     """U as negative, mixed as in P3Mix-C; a teacher holds on to what was learnt before U was memorised.
 
         min_f  mean_P CE(p̃, t̃) + mean_U CE(p̃, t̃) + w_e mean H(p̃) + w_r mean log(1 − q̃ p̃ − (1 − q̃)(1 − p̃))
@@ -52,7 +52,7 @@ def p3mix_e(problem: Problem, settings: P3MixESettings = DEFAULT) -> nn.Module:
     network = problem.network()
     teacher = MeanTeacher(problem.network(1), network, settings.teacher_decay)
 
-    def early(batch: Batch, made: Mixed) -> Tensor:
+    def early(batch: PUBatch, made: Mixed) -> Tensor:
         return settings.early * early_learning(made.probability, made.other(teacher(batch.x).sigmoid()))
 
     def before_epoch(epoch: int) -> None:

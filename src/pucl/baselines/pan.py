@@ -7,12 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.dropout import dropout
-from pucl.baselines.shared.loop import Batch, Learner, train
+from pucl.baselines.shared.learning import Learner, PUBatch, train
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.streams import StreamSettings
+from pucl.baselines.shared.regularisers import dropout
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import StreamSettings, with_networks
 from pucl.errors import check_share
 from pucl.registry import register
 
@@ -90,7 +89,7 @@ def game(positive: Tensor, unlabelled: Tensor, classified: Tensor, *, weight: fl
 
 
 @register("baselines", reference="Hu et al. 2021, predictive adversarial networks")
-def pan(problem: Problem, settings: PanSettings = DEFAULT) -> nn.Module:
+def pan(problem: PUProblem, settings: PanSettings = DEFAULT) -> nn.Module:
     """A discriminator that tells P from U, and against it a classifier that must agree with it on U.
 
         max_D min_C  Σ_P log(D + ε) + Σ_U' max(log(1 − D + ε) − log(1 − mean_U' D), 0)
@@ -126,7 +125,7 @@ def pan(problem: Problem, settings: PanSettings = DEFAULT) -> nn.Module:
     def value(d: Tensor, c: Tensor) -> Tensor:
         return game(d[:n_p], d[n_p:], c, weight=settings.weight, slack=settings.slack)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         d = torch.sigmoid(networks[0](batch.x, noise))
         c = torch.sigmoid(networks[1](batch.unlabelled, noise))
         players[0].descend(-value(d, c.detach()))

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.baselines.shared.contrast import Contrasted, ContrastSettings, contrast
-from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.ramps import linear_ramp
-from pucl.baselines.shared.settings import Presets
+from pucl.baselines.shared.learning import Learner, PUBatch, train
+from pucl.baselines.shared.schedules import linear_ramp
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Presets
 from pucl.errors import check_share
 from pucl.registry import register
 
@@ -51,7 +51,7 @@ PRESETS: Presets = MappingProxyType(
 
 
 @register("baselines", reference="Wang et al. 2022")
-def pico(problem: Problem, settings: PiCOSettings = DEFAULT) -> nn.Module:
+def pico(problem: PUProblem, settings: PiCOSettings = DEFAULT) -> nn.Module:
     """A classifier with soft pseudo-labels that prototypes correct, and contrast within the classes.
 
         min  mean_i CE(σ(f(x_i)), y̌_i) + ½ L
@@ -85,7 +85,7 @@ def pico(problem: Problem, settings: PiCOSettings = DEFAULT) -> nn.Module:
     belief = torch.where(problem.labelled, 1.0, 0.5)
     memory = torch.ones((), device=problem.device)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         seen = parts.look(batch)
         with torch.no_grad():
             now = torch.lerp(seen.nearest.float(), belief[batch.rows], memory)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from pucl.baselines.shared.loop import Batch, Learner
+from pucl.baselines.shared.best_epoch import Criterion, train_best
+from pucl.baselines.shared.learning import Learner, PUBatch
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.selecting import Criterion, train_best
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import with_networks
 from pucl.baselines.upu import RiskSettings
 from pucl.errors import check_share
 from pucl.registry import register
@@ -90,7 +90,7 @@ def weighted_risk(
 
 
 @register("baselines", reference="Hsieh et al. 2019, PUbN\\N", needs_prior=True)
-def pubn(problem: Problem, settings: PUbNSettings = DEFAULT) -> nn.Module:
+def pubn(problem: PUProblem, settings: PUbNSettings = DEFAULT) -> nn.Module:
     r"""Probabilities s(x) by the non-negative risk, then a second network on a risk weighted with them.
 
         min_f  π mean_P[ℓ(f) + ℓ(−f) (1 − s) / s · 1(s > η)] + mean_U[ℓ(−f) (1 − s) · 1(s ≤ η)]
@@ -118,32 +118,32 @@ def pubn(problem: Problem, settings: PUbNSettings = DEFAULT) -> nn.Module:
     left, held = problem.hold_out(settings.held_out)
     prior = problem.share
 
-    def first(logits: Tensor, batch: Batch) -> Tensor:
+    def first(logits: Tensor, batch: PUBatch) -> Tensor:
         return non_negative(logits, batch.labelled, prior=prior, loss=settings.loss)
 
     estimate = _fit(left, held, settings, 0, first, lambda f, labelled: squared_error(f, labelled, prior=prior))
     s = torch.sigmoid(left.scores(estimate))
     eta = border(s[left.unlabelled], prior=prior, trusted=settings.trusted)
 
-    def second(logits: Tensor, batch: Batch) -> Tensor:
+    def second(logits: Tensor, batch: PUBatch) -> Tensor:
         return weighted_risk(logits, batch.labelled, s[batch.rows], border=eta, prior=prior, loss=settings.loss)
 
     return _fit(left, held, settings, 1, second, lambda f, labelled: unbiased(f, labelled, prior=prior))
 
 
 def _fit(
-    left: Problem,
-    held: Problem,
+    left: PUProblem,
+    held: PUProblem,
     settings: PUbNSettings,
     number: int,
-    risk: Callable[[Tensor, Batch], Tensor],
+    risk: Callable[[Tensor, PUBatch], Tensor],
     criterion: Criterion,
 ) -> Network:
     """The `number`-th network, trained on a risk; its epoch with the lowest criterion."""
     network = left.network(number)
     learner = Learner(network, settings)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = risk(network(batch.x), batch)
         learner.descend(loss)
         return loss.detach()

@@ -6,13 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.loop import Batch, Learner, train
+from pucl.baselines.shared.best_epoch import train_best
+from pucl.baselines.shared.learning import Learner, PUBatch, train
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import P3MIX, with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.selecting import train_best
-from pucl.baselines.shared.settings import Settings
-from pucl.baselines.shared.streams import StreamSettings
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import P3MIX, Settings, StreamSettings, with_networks
 from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
 from pucl.risks import mean_over
@@ -122,7 +120,7 @@ class Usual:
 
 
 @register("baselines", reference="Luo et al. 2021")
-def pulns(problem: Problem, settings: PulnsSettings = DEFAULT) -> nn.Module:
+def pulns(problem: PUProblem, settings: PulnsSettings = DEFAULT) -> nn.Module:
     """A classifier of P against the rows a selector picks from U; the selector learns by REINFORCE.
 
         min_f  (mean_P CE(σ(f), 1) + mean_N CE(σ(f), 0)) / 2,    N = {x ∈ U : a(x) = 1},    a(x) ~ σ(g(x))
@@ -158,7 +156,7 @@ def pulns(problem: Problem, settings: PulnsSettings = DEFAULT) -> nn.Module:
     judged = _judged(held, settings.judged)
     usual = Usual(_judge(network, judged))
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         logits, choice = network(batch.x), selector(states[batch.rows])
         drawn = torch.rand(choice.shape, generator=left.generator, device=left.device)
         picked = (drawn < torch.sigmoid(choice)) & ~batch.labelled
@@ -188,16 +186,16 @@ def _of_selector(settings: PulnsSettings) -> Settings:
     return replace(settings, learning_rate=settings.selector_rate, betas=(0.9, 0.999), weight_decay=0.0)
 
 
-def _selector(problem: Problem, features: int, width: int) -> Selector:
+def _selector(problem: PUProblem, features: int, width: int) -> Selector:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(problem.drawing("selector").initial_seed())
         return Selector(features, width).to(problem.device)
 
 
-def _warm(problem: Problem, settings: PulnsSettings, network: Network, learner: Learner) -> None:
+def _warm(problem: PUProblem, settings: PulnsSettings, network: Network, learner: Learner) -> None:
     """The classifier with all of U as negatives."""
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = picked_loss(network(batch.x), batch.labelled, ~batch.labelled)
         learner.descend(loss)
         return loss.detach()
@@ -205,10 +203,10 @@ def _warm(problem: Problem, settings: PulnsSettings, network: Network, learner: 
     train(problem, replace(settings, epochs=settings.warm_epochs), update, learner, phase="warm")
 
 
-def _imitate(problem: Problem, settings: PulnsSettings, selector: Selector, states: Tensor, chooser: Learner) -> None:
+def _imitate(problem: PUProblem, settings: PulnsSettings, selector: Selector, states: Tensor, chooser: Learner) -> None:
     """The selector, to pick U and not P."""
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = picked_loss(selector(states[batch.rows]), ~batch.labelled, batch.labelled)
         chooser.descend(loss)
         return loss.detach()
@@ -216,7 +214,7 @@ def _imitate(problem: Problem, settings: PulnsSettings, selector: Selector, stat
     train(problem, replace(settings, epochs=settings.warm_epochs), update, chooser, phase="imitate")
 
 
-def _judged(held: Problem, most: int) -> tuple[Tensor, Tensor]:
+def _judged(held: PUProblem, most: int) -> tuple[Tensor, Tensor]:
     """At most so many rows of P and of U each, and who is labelled."""
     parts = []
     for number, rows in enumerate((held.positives, held.unlabelled)):

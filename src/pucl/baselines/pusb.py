@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from pucl.baselines.nnpu import PRESETS as NNPU_PRESETS
 from pucl.baselines.nnpu import NnPUSettings
+from pucl.baselines.shared.learning import minimise
 from pucl.baselines.shared.network import Moved
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.risk import minimise
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import with_networks
 from pucl.registry import register
 from pucl.risks.nnpu import nnpu as non_negative
 
@@ -34,7 +34,7 @@ def prior_threshold(logits: Tensor, prior: float) -> Tensor:
 
 
 @register("baselines", reference="Kato et al. 2019", needs_prior=True)
-def pusb(problem: Problem, settings: NnPUSettings = DEFAULT) -> nn.Module:
+def pusb(problem: PUProblem, settings: NnPUSettings = DEFAULT) -> nn.Module:
     """The nnPU risk with the logistic loss, then a border above which a share π of U lies (nnPUSB).
 
         min_f  π R_P⁺ + max(0, R_U⁻ − π R_P⁻),    then  f(x) > θ,    θ = f_(⌊n (1 − π)⌋)

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from pucl.baselines.shared.presets import with_networks
 from pucl.baselines.shared.probability import ProbabilitySettings, fit_probability, out_of_fold
-from pucl.baselines.shared.problem import Problem
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import with_networks
 from pucl.registry import register
 
 KEPT = 10  # unlabelled rows that are never dropped
@@ -19,7 +19,7 @@ PRESETS = with_networks(_CIFAR, mnist=_GREY, fmnist=_GREY)
 
 
 @register("baselines", reference="Northcutt, Wu & Chuang 2017")
-def rank_pruning(problem: Problem, settings: ProbabilitySettings = DEFAULT) -> nn.Module:
+def rank_pruning(problem: PUProblem, settings: ProbabilitySettings = DEFAULT) -> nn.Module:
     """Rank pruning: the likeliest positives of U are dropped, and P is weighted for those it lost to U.
 
         ρ₁ = |{i ∈ U : p_i ≥ l}| / |{i ∈ P ∪ U : p_i ≥ l}|,    l = mean_P p

@@ -6,14 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.averaging import Best
-from pucl.baselines.shared.loop import Batch, Learner, train
+from pucl.baselines.shared.best_epoch import BestEpoch, train_best
+from pucl.baselines.shared.learning import Learner, PUBatch, train
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.ramps import linear_ramp
-from pucl.baselines.shared.selecting import train_best
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.schedules import linear_ramp
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings, with_networks
 from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
 from pucl.risks.nnpu import nnpu
@@ -104,7 +102,7 @@ PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST)
 
 
 @register("baselines", reference="Zhu et al. 2023", needs_prior=True)
-def robust_pu(problem: Problem, settings: RobustPUSettings = DEFAULT) -> nn.Module:
+def robust_pu(problem: PUProblem, settings: RobustPUSettings = DEFAULT) -> nn.Module:
     """First nnPU; then P against U with weights that trust easy rows first and harder ones as λ grows.
 
         min_f  mean_i v_i CE(σ(f(x_i)), s_i),    v = exp(−h / λ²),    h = log(1 + exp(∓ f(x) / T))
@@ -130,10 +128,10 @@ def robust_pu(problem: Problem, settings: RobustPUSettings = DEFAULT) -> nn.Modu
     seen, held = problem.hold_out(settings.held_out)
     network = problem.network()
     _begin(seen, held, settings.first, network)
-    learner, best = Learner(network, settings), Best(network)
+    learner, best = Learner(network, settings), BestEpoch(network)
     weight = torch.ones(len(seen.x), device=problem.device)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = F.binary_cross_entropy_with_logits(network(batch.x), batch.labelled.float(), weight[batch.rows])
         learner.descend(loss)
         return loss.detach()
@@ -165,16 +163,16 @@ def weights(logits: Tensor, labelled: Tensor, limits: tuple[float, float], tempe
     return torch.where(labelled, (-of_p / limits[0] ** 2).exp(), (-of_u / limits[1] ** 2).exp())
 
 
-def pu_error(held: Problem, network: Network) -> float:
+def pu_error(held: PUProblem, network: Network) -> float:
     """The PU estimate of the error, 2 π FNR_P + FPR_U − π."""
     return float(_error(held.scores(network), held.labelled, held.share))
 
 
-def _begin(seen: Problem, held: Problem, settings: RobustPUSettings, network: Network) -> None:
+def _begin(seen: PUProblem, held: PUProblem, settings: RobustPUSettings, network: Network) -> None:
     """The first part: nnPU, the epoch with the lowest PU error."""
     learner = Learner(network, settings)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = nnpu(network(batch.x), batch.labelled, prior=seen.share)
         learner.descend(loss)
         return loss.detach()

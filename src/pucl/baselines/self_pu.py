@@ -7,15 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from pucl.baselines.shared.averaging import teacher_of
-from pucl.baselines.shared.calibration import LookAhead, shares
-from pucl.baselines.shared.entropy import entropy
-from pucl.baselines.shared.loop import Batch, Learner, steps_of, train
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.ramps import sigmoid_ramp
-from pucl.baselines.shared.settings import Decay, Settings
-from pucl.baselines.shared.teacher import MeanTeacher
+from pucl.baselines.shared.learning import Learner, PUBatch, steps_of, train
+from pucl.baselines.shared.look_ahead import LookAhead, shares
+from pucl.baselines.shared.regularisers import entropy
+from pucl.baselines.shared.schedules import sigmoid_ramp
+from pucl.baselines.shared.teachers import MeanTeacher, teacher_of
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Decay, Settings, with_networks
 from pucl.errors import bad_argument, check_count, check_share
 from pucl.registry import register
 from pucl.training.batches import passes
@@ -87,7 +85,7 @@ PRESETS = with_networks(_CIFAR, cnn7=_CNN7, mnist=_MNIST, fmnist=_MNIST, alzheim
 
 
 @register("baselines", reference="Chen et al. 2020 (Self-PU)", needs_prior=True)
-def self_pu(problem: Problem, settings: SelfPUSettings = DEFAULT) -> nn.Module:
+def self_pu(problem: PUProblem, settings: SelfPUSettings = DEFAULT) -> nn.Module:
     """Two students trained on nnPU, then also on rows they trust, then under teachers made of themselves.
 
         P and rows of U:    min_f  π R_P⁺ + max(0, mean_U w σ(f) − π R_P⁻) + mean_U v H(σ(f))
@@ -162,7 +160,7 @@ def step_risk(logits: Tensor, n_labelled: int, prior: Tensor, weight: Tensor | f
 class Student:
     """One of the two: a network, the rows of U it trusts, and the others."""
 
-    def __init__(self, problem: Problem, settings: SelfPUSettings, number: int) -> None:
+    def __init__(self, problem: PUProblem, settings: SelfPUSettings, number: int) -> None:
         self.network = problem.network(number)
         self.learner = Learner(self.network, settings)
         self.pace = settings.pace[number]
@@ -170,7 +168,7 @@ class Student:
         self.labels = torch.zeros(len(problem.x), device=problem.device)
         self.prior = torch.tensor(problem.share, device=problem.device)
 
-    def select(self, problem: Problem, grown: float) -> None:
+    def select(self, problem: PUProblem, grown: float) -> None:
         """Trust the two ends of the ranking of U; `grown` is how far the selection has grown, from 0 to 1."""
         rows, share = problem.unlabelled, problem.share
         k = int(len(rows) * min(self.pace * grown, share / 2, (1 - share) / 2))
@@ -181,7 +179,9 @@ class Student:
         self.labels.zero_()[high] = 1.0
         self.prior.fill_((share * len(rows) - k) / (len(rows) - 2 * k))
 
-    def rows(self, problem: Problem, steps: int, sizes: tuple[int, int], generator: Generator) -> tuple[Tensor, Tensor]:
+    def rows(
+        self, problem: PUProblem, steps: int, sizes: tuple[int, int], generator: Generator
+    ) -> tuple[Tensor, Tensor]:
         """The rows of every step, (steps, m), and which steps are of trusted rows: the first ones of the epoch.
 
         Other steps have P in the first and the rest of U in the second of the two `sizes`.
@@ -197,7 +197,7 @@ class Student:
 class _Run:
     """Both students, and all that the three phases share."""
 
-    def __init__(self, problem: Problem, held: Problem, settings: SelfPUSettings) -> None:
+    def __init__(self, problem: PUProblem, held: PUProblem, settings: SelfPUSettings) -> None:
         self.problem, self.held, self.settings = problem, held, settings
         self.students = [Student(problem, settings, number) for number in range(2)]
         self.teachers: list[MeanTeacher] = []
@@ -219,7 +219,7 @@ class _Run:
         for student in self.students:
             student.learner.settings = _later(settings, begin)
 
-        def update(batch: Batch) -> Tensor:
+        def update(batch: PUBatch) -> Tensor:
             losses = [self._step(number, batch.draws, look_ahead) for number in range(2)]
             return torch.stack(losses).sum()
 
@@ -301,7 +301,7 @@ def _later(settings: Settings, begun: int) -> _Later:
     return _Later(**{field.name: getattr(settings, field.name) for field in fields(Settings)}, begun=begun)
 
 
-def _hold_out_unlabelled(problem: Problem, share: float) -> tuple[Problem, Problem]:
+def _hold_out_unlabelled(problem: PUProblem, share: float) -> tuple[PUProblem, PUProblem]:
     """The problem without some rows of U, and those."""
     rows = problem.unlabelled.cpu()
     count = min(max(1, round(share * len(rows))), len(rows) - 1)

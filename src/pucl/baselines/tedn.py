@@ -6,11 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.loop import Batch, Learner, train
+from pucl.baselines.shared.learning import Learner, PUBatch, train
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings, with_networks
 from pucl.encoders.inputs import to_float
 from pucl.errors import check_count, check_share
 from pucl.priors.bbe import bbe
@@ -64,7 +63,7 @@ PRESETS = with_networks(_CIFAR, mnist=_GREY, fmnist=_GREY, alzheimer=_SMALL)
 
 
 @register("baselines", reference="Garg et al. 2021")
-def tedn(problem: Problem, settings: TEDnSettings = DEFAULT) -> nn.Module:
+def tedn(problem: PUProblem, settings: TEDnSettings = DEFAULT) -> nn.Module:
     """P against U without its likeliest positives, as many as BBE finds, anew before every epoch.
 
         π̂ = BBE(f on held-out P, f on held-out U)
@@ -93,7 +92,7 @@ def tedn(problem: Problem, settings: TEDnSettings = DEFAULT) -> nn.Module:
     learner = Learner(network, settings)
     kept = torch.ones(len(seen.x), device=problem.device)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = half_each(network(moved(batch.x)), batch.n_labelled, kept[batch.rows[batch.n_labelled :]])
         learner.descend(loss)
         return loss.detach()
@@ -117,7 +116,7 @@ def half_each(logits: Tensor, n_labelled: int, kept: Tensor) -> Tensor:
     return (as_positive.mean() + (kept * as_negative).sum() / kept.sum().clamp(min=1)) / 2
 
 
-def proportion(held: Problem, network: Network) -> float:
+def proportion(held: PUProblem, network: Network) -> float:
     """π̂, BBE's estimate on the scores of rows that were not trained on."""
     positive, unlabelled = (held.scores(network, rows).cpu().numpy() for rows in (held.positives, held.unlabelled))
     return bbe(positive, unlabelled).value

@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.risk import minimise
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.learning import minimise
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings, with_networks
 from pucl.registry import register
 from pucl.risks.margins import MarginLoss
 from pucl.risks.upu import upu as unbiased
@@ -31,7 +30,7 @@ PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST, alzheimer=replace(_
 
 
 @register("baselines", reference="du Plessis et al. 2015; eq:uPU", needs_prior=True)
-def upu(problem: Problem, settings: RiskSettings = DEFAULT) -> nn.Module:
+def upu(problem: PUProblem, settings: RiskSettings = DEFAULT) -> nn.Module:
     """The unbiased PU risk, which a flexible network overfits.
 
         min_f  π R_P⁺ + R_U⁻ − π R_P⁻

@@ -7,13 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from pucl.baselines.shared.loop import Batch, Learner
-from pucl.baselines.shared.mixing import beta, mix, permutations
+from pucl.baselines.shared.best_epoch import train_best
+from pucl.baselines.shared.learning import Learner, PUBatch
 from pucl.baselines.shared.network import Moved
-from pucl.baselines.shared.presets import with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.selecting import train_best
-from pucl.baselines.shared.streams import StreamSettings
+from pucl.baselines.shared.regularisers import beta, mix, permutations
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import StreamSettings, with_networks
 from pucl.errors import check_positive, check_share
 from pucl.registry import register
 
@@ -81,6 +80,12 @@ def mixed_loss(log_phi_x: Tensor, log_phi_mixed: Tensor, weight: Tensor) -> Tens
     return ((target.log() - log_phi_mixed) ** 2).mean()
 
 
+def held_out_loss(logits: Tensor, labelled: Tensor) -> Tensor:
+    """The variational loss of rows of P and U by their logits."""
+    log_phi = F.logsigmoid(logits)
+    return variational_loss(log_phi[labelled], log_phi[~labelled])
+
+
 def half_of_largest(log_phi: Tensor) -> Tensor:
     """The logit at which φ is half of its largest value.
 
@@ -91,7 +96,7 @@ def half_of_largest(log_phi: Tensor) -> Tensor:
 
 
 @register("baselines", reference="Chen et al. 2020, variational PU learning")
-def vpu(problem: Problem, settings: VPUSettings = DEFAULT) -> nn.Module:
+def vpu(problem: PUProblem, settings: VPUSettings = DEFAULT) -> nn.Module:
     """The variational loss between P and U, with rows of U drawn towards P.
 
         min_φ  log mean_U φ − mean_P log φ + λ mean (log(u φ(x) + 1 − u) − log φ(u x + (1 − u) p))²
@@ -122,7 +127,7 @@ def vpu(problem: Problem, settings: VPUSettings = DEFAULT) -> nn.Module:
     def draws(generator: Generator, steps: int) -> tuple[Tensor, Tensor]:
         return beta(settings.alpha, steps, generator), permutations(n_p, steps, generator)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         u, order = batch.draws
         log_phi = F.logsigmoid(network(batch.x))
         mixed = mix(batch.unlabelled, batch.positive[order[place]], u)
@@ -136,19 +141,8 @@ def vpu(problem: Problem, settings: VPUSettings = DEFAULT) -> nn.Module:
         if settings.decay == "steps" and epoch in settings.milestones:
             learner.forget()
 
-    def criterion(logits: Tensor, labelled: Tensor) -> Tensor:
-        log_phi = F.logsigmoid(logits)
-        return variational_loss(log_phi[labelled], log_phi[~labelled])
-
     train_best(
-        left,
-        settings,
-        update,
-        learner,
-        watched=network,
-        held=held,
-        criterion=criterion,
-        draws=draws,
-        before_epoch=begin,
-    )
+        left, settings, update, learner,
+        watched=network, held=held, criterion=held_out_loss, draws=draws, before_epoch=begin,
+    )  # fmt: skip
     return Moved(network, half_of_largest(F.logsigmoid(left.scores(network))))

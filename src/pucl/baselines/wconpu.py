@@ -7,11 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.contrast import Contrasted, ContrastSettings, Prototypes, contrast
-from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.queue import Queue
-from pucl.baselines.shared.settings import Presets
+from pucl.baselines.shared.contrast import Contrasted, ContrastSettings, Prototypes, Queue, contrast
+from pucl.baselines.shared.learning import Learner, PUBatch, train
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Presets
 from pucl.errors import check_share
 from pucl.registry import register
 
@@ -64,7 +63,7 @@ PRESETS: Presets = MappingProxyType(
 
 
 @register("baselines", reference="Yuan et al. 2025", needs_prior=True)
-def wconpu(problem: Problem, settings: WConPUSettings = DEFAULT) -> nn.Module:
+def wconpu(problem: PUProblem, settings: WConPUSettings = DEFAULT) -> nn.Module:
     """PiCO with soft labels that begin at π, peers that are sure, and hard negatives that weigh more.
 
         min  mean_i CE(σ(f(x_i)), y̌_i) + γ₀ L + γ₁ (2 π |mean_P σ(f) − 1| + |mean_U σ(f) − π|)
@@ -99,7 +98,7 @@ def wconpu(problem: Problem, settings: WConPUSettings = DEFAULT) -> nn.Module:
     learner = Learner(parts.query, settings)
     belief = torch.where(problem.labelled, 1.0, share)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         seen = parts.look(batch)
         sure = limits.sure(seen.logits, seen.positive) | batch.labelled
         with torch.no_grad():

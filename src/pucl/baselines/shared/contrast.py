@@ -7,12 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.averaging import follow, teacher_of
-from pucl.baselines.shared.loop import Batch
+from pucl.baselines.shared.learning import PUBatch
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.queue import Queue
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.teachers import follow, teacher_of
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings
 from pucl.encoders.inputs import to_float
 from pucl.errors import check_count, check_positive, check_share
 from pucl.training.pretraining import default_view
@@ -75,7 +74,7 @@ class Projected(nn.Module):
         return self.network.score(z), F.normalize(projected.float(), dim=1)
 
 
-def projected(problem: Problem, settings: ContrastSettings) -> Projected:
+def projected(problem: PUProblem, settings: ContrastSettings) -> Projected:
     """A fresh network with its head."""
     network = problem.network()
     with torch.random.fork_rng(devices=[]):
@@ -84,11 +83,42 @@ def projected(problem: Problem, settings: ContrastSettings) -> Projected:
     return made.to(problem.device)
 
 
-def views_of(problem: Problem, settings: ContrastSettings) -> tuple[View, View]:
+def views_of(problem: PUProblem, settings: ContrastSettings) -> tuple[View, View]:
     """The view of the queries, and a stronger one of the keys where there is one."""
     name = settings.view or default_view(tuple(problem.x.shape[1:]))
     weak = make_view(name)
     return weak, make_view(name, strength=FULL_STRENGTH, blur=BLURRED) if name == "simclr" else weak
+
+
+class Queue:
+    """The last `length` rows of some quantities, oldest overwritten first (He et al. 2020).
+
+    Its place is a tensor, so that it works inside a CUDA graph.
+
+    Args:
+        length: how many rows are kept.
+        columns: by name a blank row of what is kept: its shape, type and device.
+    """
+
+    def __init__(self, length: int, **columns: Tensor) -> None:
+        self.columns = {name: like.expand(length, *like.shape).clone() for name, like in columns.items()}
+        device = next(iter(columns.values())).device
+        self.filled = torch.zeros(length, dtype=torch.bool, device=device)
+        self.at = torch.zeros((), dtype=torch.long, device=device)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """All rows of one quantity, (length, …); those never written are blank, see `filled`."""
+        return self.columns[name]
+
+    @torch.no_grad()
+    def push(self, **rows: Tensor) -> None:
+        """Append as many rows to each quantity."""
+        count = len(next(iter(rows.values())))
+        place = (self.at + torch.arange(count, device=self.at.device)) % len(self.filled)
+        for name, values in rows.items():
+            self.columns[name].index_copy_(0, place, values.detach().to(self.columns[name].dtype))
+        self.filled.index_fill_(0, place, True)
+        self.at.copy_((self.at + count) % len(self.filled))
 
 
 class Prototypes:
@@ -162,7 +192,7 @@ class Contrasted:
         columns: by name what else the queue holds of every key, as a blank.
     """
 
-    def __init__(self, problem: Problem, settings: ContrastSettings, **columns: Tensor) -> None:
+    def __init__(self, problem: PUProblem, settings: ContrastSettings, **columns: Tensor) -> None:
         device = problem.device
         self.settings, self.generator = settings, problem.generator
         self.query = projected(problem, settings)
@@ -177,7 +207,7 @@ class Contrasted:
         """Before an epoch: whether pseudo-labels are used from now on."""
         self.started.fill_(epoch >= self.settings.start)
 
-    def look(self, batch: Batch) -> Seen:
+    def look(self, batch: PUBatch) -> Seen:
         """See both views of a batch; the key network takes its step, the prototypes and the queue do not yet."""
         rows = to_float(batch.x)
         logits, queries = self.query(self.weak(rows, self.generator))

@@ -7,12 +7,11 @@ from typing import TypeVar
 import torch
 from torch import Generator, Tensor
 
-from pucl.baselines.shared.loop import Batch, Learner, train
-from pucl.baselines.shared.mixing import beta, mix, permutations
+from pucl.baselines.shared.learning import Learner, PUBatch, train
 from pucl.baselines.shared.network import Network
-from pucl.baselines.shared.presets import P3MIX, with_networks
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.streams import StreamSettings
+from pucl.baselines.shared.regularisers import beta, mix, permutations
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import P3MIX, StreamSettings, with_networks
 from pucl.errors import bad_argument, check_count, check_positive, is_number
 
 LEAST = 1e-4  # probabilities stay this far from 0 and 1 under a logarithm
@@ -84,10 +83,13 @@ class Mixed:
     other: Callable[[Tensor], Tensor]
 
 
+Regulariser = Callable[[PUBatch, Mixed], Tensor]
+
+
 def fit(
-    problem: Problem,
+    problem: PUProblem,
     settings: P3MixSettings,
-    regularise: Callable[[Batch, Mixed], Tensor] | None = None,
+    regularise: Regulariser | None = None,
     *,
     relabel: bool = False,
     before_epoch: Callable[[int], None] = lambda _: None,
@@ -103,53 +105,80 @@ def fit(
         before_epoch: called with the number of the epoch.
         network: what to train, a fresh one when not given.
     """
-    network = network or problem.network()
-    learner, depth = Learner(network, settings), network.depth_after(settings.mix_after)
-    hard = problem.positives[: settings.hard].clone()
-    begun = torch.zeros((), dtype=torch.bool, device=problem.device)
+    steps = _Steps(problem, settings, network or problem.network(), regularise, relabel=relabel)
 
-    def look(epoch: int) -> None:
-        begun.fill_(epoch >= settings.start)
-        if epoch >= settings.start:
-            hard.copy_(hardest(problem.scores(network, problem.positives), problem.positives, len(hard)))
+    def prepare(epoch: int) -> None:
+        steps.begin(epoch)
         before_epoch(epoch)
 
-    def draws(generator: Generator, steps: int) -> tuple[Tensor, ...]:
-        size = settings.batch_size + (settings.labelled_batch or 0)
-        weight = beta(settings.alpha, steps, generator)
+    train(problem, settings, steps.update, steps.learner, draws=steps.draws, before_epoch=prepare)
+    return steps.network
+
+
+class _Steps:
+    """The steps of P3Mix: the partners of a batch, its mixed rows and their loss; the arguments are those of `fit`."""
+
+    def __init__(
+        self,
+        problem: PUProblem,
+        settings: P3MixSettings,
+        network: Network,
+        regularise: Regulariser | None,
+        *,
+        relabel: bool,
+    ) -> None:
+        self.problem, self.settings, self.network = problem, settings, network
+        self.regularise, self.relabel = regularise, relabel
+        self.learner, self.depth = Learner(network, settings), network.depth_after(settings.mix_after)
+        self.hard = problem.positives[: settings.hard].clone()
+        self.begun = torch.zeros((), dtype=torch.bool, device=problem.device)
+
+    def begin(self, epoch: int) -> None:
+        """Before an epoch: whether doubtful rows get hard positives, and which those are."""
+        self.begun.fill_(epoch >= self.settings.start)
+        if epoch >= self.settings.start:
+            positives = self.problem.positives
+            self.hard.copy_(hardest(self.problem.scores(self.network, positives), positives, len(self.hard)))
+
+    def draws(self, generator: Generator, steps: int) -> tuple[Tensor, ...]:
+        """λ, the partner of every row, and a hard positive for every unlabelled one."""
+        size = self.settings.batch_size + (self.settings.labelled_batch or 0)
+        weight = beta(self.settings.alpha, steps, generator)
         partner = permutations(size, steps, generator)
-        if begun:
+        if self.begun:
             partner = torch.randint(size, (steps, size), generator=generator)
-        chosen = torch.randint(len(hard), (steps, settings.batch_size), generator=generator)
+        chosen = torch.randint(len(self.hard), (steps, self.settings.batch_size), generator=generator)
         return torch.maximum(weight, 1 - weight), partner, chosen
 
-    def update(batch: Batch) -> Tensor:
+    def update(self, batch: PUBatch) -> Tensor:
+        """One step on the mixed rows of a batch."""
+        made = self._mixed(batch)
+        loss = loss_of(made, self.settings.entropy)
+        if self.regularise is not None:
+            loss = loss + self.regularise(batch, made)
+        self.learner.descend(loss)
+        return loss.detach()
+
+    def _mixed(self, batch: PUBatch) -> Mixed:
         weight, partner, chosen = batch.draws
+        network, first_u, upper = self.network, batch.n_labelled, self.settings.upper
         with torch.no_grad():
             p = torch.sigmoid(network(batch.unlabelled))
-        doubtful = begun & (p > 1 - settings.upper) & (p < settings.upper)
+        doubtful = self.begun & (p > 1 - upper) & (p < upper)
         label = batch.labelled.float()
-        if relabel:
-            label[batch.n_labelled :] = (begun & (p >= settings.upper)).float()
+        if self.relabel:
+            label[first_u:] = (self.begun & (p >= upper)).float()
         other = batch.x.index_select(0, partner)
-        other[batch.n_labelled :] = choose(doubtful, problem.x.index_select(0, hard[chosen]), other[batch.n_labelled :])
+        other[first_u:] = choose(doubtful, self.problem.x.index_select(0, self.hard[chosen]), other[first_u:])
 
         def mixed(values: Tensor) -> Tensor:
             theirs = values[partner]
-            theirs[batch.n_labelled :] = torch.where(doubtful, 1.0, theirs[batch.n_labelled :])
+            theirs[first_u:] = torch.where(doubtful, 1.0, theirs[first_u:])
             return mix(values, theirs, weight)
 
-        hidden = mix(network.until(batch.x, depth), network.until(other, depth), weight)
-        probability = torch.sigmoid(network.onward(hidden, depth)).clamp(LEAST, 1 - LEAST)
-        made = Mixed(probability, mixed(label), batch.n_labelled, mixed)
-        loss = loss_of(made, settings.entropy)
-        if regularise is not None:
-            loss = loss + regularise(batch, made)
-        learner.descend(loss)
-        return loss.detach()
-
-    train(problem, settings, update, learner, draws=draws, before_epoch=look)
-    return network
+        hidden = mix(network.until(batch.x, self.depth), network.until(other, self.depth), weight)
+        probability = torch.sigmoid(network.onward(hidden, self.depth)).clamp(LEAST, 1 - LEAST)
+        return Mixed(probability, mixed(label), first_u, mixed)
 
 
 def loss_of(made: Mixed, entropy: float) -> Tensor:
@@ -169,6 +198,6 @@ def hardest(logits: Tensor, rows: Tensor, count: int) -> Tensor:
     return rows[logits.abs().argsort(stable=True)[:count]]
 
 
-def choose(mask: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """The rows of `one` where the mask (n,) holds, else those of `other`."""
-    return torch.where(mask.view(-1, *[1] * (one.ndim - 1)), one, other)
+def choose(mask: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """The rows of `first` where the mask (n,) holds, else those of `second`."""
+    return torch.where(mask.view(-1, *[1] * (first.ndim - 1)), first, second)

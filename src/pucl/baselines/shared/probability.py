@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.baselines.shared.loop import Batch, Learner
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.selecting import train_best
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.best_epoch import train_best
+from pucl.baselines.shared.learning import Learner, PUBatch
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings
 from pucl.encoders.inputs import Encoder
 from pucl.errors import Described, bad_argument, check_count, check_share
 from pucl.heads import LinearHead
@@ -39,7 +39,7 @@ class ProbabilitySettings(Settings):
 
 
 def fit_probability(
-    problem: Problem,
+    problem: PUProblem,
     settings: ProbabilitySettings,
     *,
     target: Tensor | None = None,
@@ -70,7 +70,7 @@ def fit_probability(
     network, goals, loads = problem.network(number), target[left], weight[left]
     learner = Learner(network, settings)
 
-    def update(batch: Batch) -> Tensor:
+    def update(batch: PUBatch) -> Tensor:
         loss = _loss(network(batch.x), goals[batch.rows], loads[batch.rows])
         learner.descend(loss)
         return loss.detach()
@@ -85,7 +85,7 @@ def fit_probability(
     return network
 
 
-def out_of_fold(problem: Problem, settings: ProbabilitySettings) -> tuple[Tensor, Tensor]:
+def out_of_fold(problem: PUProblem, settings: ProbabilitySettings) -> tuple[Tensor, Tensor]:
     """The logits of P(s = 1 | x) of every row by a network that never saw it, and the fold of every row, both (n,)."""
     n_p, n_u = len(problem.positives), len(problem.unlabelled)
     folds = min(settings.folds, n_p, n_u)
@@ -101,7 +101,7 @@ def out_of_fold(problem: Problem, settings: ProbabilitySettings) -> tuple[Tensor
     return logits, fold
 
 
-def _split(problem: Problem, share: float, purpose: str) -> tuple[Tensor, Tensor]:
+def _split(problem: PUProblem, share: float, purpose: str) -> tuple[Tensor, Tensor]:
     """The numbers of the rows that are left and of those held out."""
     numbered = replace(problem, x=torch.arange(len(problem.x), device=problem.device))
     left, held = numbered.hold_out(share, purpose)
@@ -112,7 +112,7 @@ def _loss(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, target, weight)
 
 
-def regression(problem: Problem, target: Tensor, weight: Tensor) -> nn.Module:
+def regression(problem: PUProblem, target: Tensor, weight: Tensor) -> nn.Module:
     """A logistic regression on the raw rows with a ridge of 0.01, solved to the end."""
     encoder = Encoder(problem.standardise, nn.Flatten()).to(problem.device)
     layer = fit_logistic(encoder(problem.x), target, weight, l2=L2)

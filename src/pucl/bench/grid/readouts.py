@@ -28,7 +28,7 @@ from pucl.bench.grid.cells import BESIDE, FINE_TUNE, KNN, KNN_OPTIONS, MATCH, OR
 from pucl.bench.grid.options import keywords, resolved
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.grid.toml import as_name, as_table
-from pucl.bench.grid.tuning import tuning_defaults, tuning_kinds
+from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
 from pucl.errors import bad_argument, blamed_on, check_known, unknown_name
 from pucl.registry import entries, get
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pucl.bench.grid.cells import BESIDE, FINE_TUNE, KNN, MATCH, SUPERVISED, TEACHER, TRUTH, canonical, registered
 from pucl.bench.grid.options import from_json
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
-from pucl.bench.grid.tuning import tune
+from pucl.bench.grid.tune_options import tune
 from pucl.bench.run.problem import Exam, Fitted, Problem
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, as_rows

@@ -1,7 +1,29 @@
-"""Teachers that are the mean of a student's past weights: at first of all of them, later of the recent ones."""
+"""Teachers: networks whose weights follow those of a student."""
+
+import copy
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def teacher_of(student: M) -> M:
+    """A copy of the student that no gradient reaches, in evaluation mode."""
+    return copy.deepcopy(student).requires_grad_(False).eval()
+
+
+@torch.no_grad()
+def follow(teacher: nn.Module, student: nn.Module, decay: float) -> None:
+    """Draw the teacher after the student; buffers, such as the statistics of norms, are copied.
+
+    θ' ← decay · θ' + (1 − decay) · θ
+    """
+    theirs, ours = ([parameter.detach() for parameter in one.parameters()] for one in (teacher, student))
+    torch._foreach_lerp_(theirs, ours, 1 - decay)
+    for buffer, source in zip(teacher.buffers(), student.buffers(), strict=True):
+        buffer.copy_(source)
 
 
 class MeanTeacher:

@@ -16,7 +16,7 @@ PIECE = 4096  # rows scored together
 
 
 @dataclass(frozen=True)
-class Problem:
+class PUProblem:
     """The rows and what is known of them, all on the device.
 
     Attributes:
@@ -25,7 +25,7 @@ class Problem:
         labelled: which of them are labelled positives, (n,) bool.
         prior: π, the share of positives inside the unlabelled rows, or None.
         encoder: a registered encoder, or a module of one's own, of which every network gets a copy.
-        standardise: the scaling of the inputs.
+        standardise: the scaling of the inputs, on the same device.
         seed: of everything that is drawn.
     """
 
@@ -78,11 +78,11 @@ class Problem:
             made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return made
 
-    def part(self, rows: Tensor) -> "Problem":
+    def part(self, rows: Tensor) -> "PUProblem":
         """The same with some of the rows only."""
         return replace(self, x=self.x[rows], labelled=self.labelled[rows])
 
-    def hold_out(self, share: float, purpose: str = "held out") -> tuple["Problem", "Problem"]:
+    def hold_out(self, share: float, purpose: str = "held out") -> tuple["PUProblem", "PUProblem"]:
         """Two problems: what is left, and a share of P and of U each (at least one row) for PU-only validation."""
         held = torch.zeros(len(self.x), dtype=torch.bool)
         for number, rows in enumerate((self.positives.cpu(), self.unlabelled.cpu())):

@@ -1,25 +1,44 @@
-"""Training of which the best epoch counts, by a value of held-out P and U."""
+"""Training of which the best epoch counts, by a value of held-out P and U that needs no truth."""
 
 import math
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from pucl.baselines.shared.averaging import Best
-from pucl.baselines.shared.loop import Batch, Draws, Learner, train
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import Settings
+from pucl.baselines.shared.learning import Draws, Learner, PUBatch, train
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import Settings
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
+class BestEpoch:
+    """The weights of the epoch with the lowest value of a criterion, which must not need the truth."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        self.value = float("inf")
+        self.weights = {name: value.clone() for name, value in network.state_dict().items()}
+
+    def look(self, value: float) -> None:
+        """Keep the present weights if their value is the lowest so far."""
+        if value < self.value:
+            self.value = value
+            for name, tensor in self.network.state_dict().items():
+                self.weights[name].copy_(tensor)
+
+    def restore(self) -> None:
+        """Put the best weights back; those of the beginning if there never was a finite value."""
+        self.network.load_state_dict(self.weights)
+
+
 def train_best(
-    problem: Problem,
+    problem: PUProblem,
     settings: Settings,
-    update: Callable[[Batch], Tensor],
+    update: Callable[[PUBatch], Tensor],
     *learners: Learner,
     watched: nn.Module,
-    held: Problem,
+    held: PUProblem,
     criterion: Criterion,
     phase: str = "train",
     draws: Draws = lambda _generator, _steps: (),
@@ -35,13 +54,13 @@ def train_best(
         update: as for `train`.
         learners: as for `train`.
         watched: the network that is judged after every epoch and put back in the end.
-        held: the rows it is judged on, from `Problem.hold_out`.
+        held: the rows it is judged on, from `PUProblem.hold_out`.
         criterion: (logits, labelled) → a value, the lower the better, that needs no truth.
         phase: as for `train`.
         draws: as for `train`.
         before_epoch: as for `train`.
     """
-    best = Best(watched)
+    best = BestEpoch(watched)
 
     def look() -> None:
         best.look(float(criterion(held.scores(watched), held.labelled)))

@@ -1,4 +1,4 @@
-"""Weights that grow over a run."""
+"""Schedules: numbers that grow over a run, as weights of regularisers and thresholds do."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The loop of the baselines: rows lie on the device, and a step, whatever it does, is replayed as a CUDA graph."""
+"""How the networks of baselines learn: rows lie on the device, and any step is replayed as a CUDA graph."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,20 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
-from pucl.baselines.shared.problem import Problem
-from pucl.baselines.shared.settings import LEAST_STEPS, Settings
+from pucl.baselines.shared.network import Network
+from pucl.baselines.shared.training_problem import PUProblem
+from pucl.baselines.shared.training_settings import LEAST_STEPS, Settings
 from pucl.errors import RunError
 from pucl.seeds import seed_of
 from pucl.training.batches import passes
 from pucl.training.capture import Captured, own_stream
 
 Draws = Callable[[Generator, int], Sequence[Tensor]]
+Risk = Callable[[Tensor, Tensor], Tensor]  # logits, labelled → a scalar
 
 
 @dataclass(frozen=True)
-class Batch:
+class PUBatch:
     """The rows of a step; with batches in two streams the first `n_labelled` are the labelled ones.
 
     Attributes:
@@ -85,16 +87,16 @@ def _optimiser(parameters: list[nn.Parameter], rate: Tensor, settings: Settings)
     )
 
 
-def steps_of(problem: Problem, settings: Settings) -> int:
+def steps_of(problem: PUProblem, settings: Settings) -> int:
     """The steps of an epoch."""
     n = len(problem.x) if settings.labelled_batch is None else len(problem.unlabelled)
     return settings.steps or max(LEAST_STEPS, n // settings.batch_size)
 
 
 def train(
-    problem: Problem,
+    problem: PUProblem,
     settings: Settings,
-    update: Callable[[Batch], Tensor],
+    update: Callable[[PUBatch], Tensor],
     *learners: Learner,
     phase: str = "train",
     draws: Draws = lambda _generator, _steps: (),
@@ -118,7 +120,7 @@ def train(
     steps, n_labelled, at = steps_of(problem, settings), settings.labelled_batch or 0, 0
 
     def plain(rows: Tensor, *drawn: Tensor) -> Tensor:
-        return update(Batch(problem.x.index_select(0, rows), problem.labelled[rows], rows, n_labelled, drawn))
+        return update(PUBatch(problem.x.index_select(0, rows), problem.labelled[rows], rows, n_labelled, drawn))
 
     optimisers = [learner.optimiser for learner in learners]
     graph = captured and problem.x.is_cuda
@@ -143,7 +145,21 @@ def train(
         learner.network.eval()
 
 
-def _epoch(problem: Problem, settings: Settings, name: str, steps: int, draws: Draws) -> list[Tensor]:
+def minimise(problem: PUProblem, settings: Settings, risk: Risk, *, phase: str = "train") -> Network:
+    """A network trained on a risk (logits, labelled) → scalar of every batch; the last epoch's."""
+    network = problem.network()
+    learner = Learner(network, settings)
+
+    def update(batch: PUBatch) -> Tensor:
+        loss = risk(network(batch.x), batch.labelled)
+        learner.descend(loss)
+        return loss.detach()
+
+    train(problem, settings, update, learner, phase=phase)
+    return network
+
+
+def _epoch(problem: PUProblem, settings: Settings, name: str, steps: int, draws: Draws) -> list[Tensor]:
     """The rows of every step, (steps, m), and what the method draws; on the CPU, the same for every device."""
     generator = problem.drawing(f"batches/{name}")
     n_labelled, n = settings.labelled_batch, settings.batch_size
