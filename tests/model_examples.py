@@ -13,6 +13,7 @@ from torch import nn
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.fitting.own import fit_own
+from pucl.fitting.plan import FitOptions
 from pucl.heads import LinearHead
 from pucl.heads.calibration import Calibrated
 from pucl.heads.kernel import KernelHead
@@ -25,7 +26,7 @@ from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
 
 N, LABELLED = 60, 20
-QUICK = {"encoder": "raw", "head": "linear", "labeller": "pupl", "prior": 0.3}
+QUICK: dict[str, Any] = {"encoder": "raw", "head": "linear", "labeller": "pupl", "prior": 0.3}
 HEADER = ["id", "age", "city", "height", "known"]
 POSITIVE = np.arange(N) < 30
 S = np.arange(N) < LABELLED
@@ -76,12 +77,12 @@ def write_images(folder: Path, *, colour: bool = False, side: int = 8, n: int = 
     return folder
 
 
-def fitted(source: Path | str, reading: dict[str, Any] | None = None, **recipe: Any) -> Model:
-    return fit_own(source, reading or {}, {**QUICK, **recipe}, most=1000)
+def fitted(source: Path | str, reading: dict[str, Any] | None = None, **options: Any) -> Model:
+    return fit_own(source, reading or {}, FitOptions(**{**QUICK, **options}), max_rows=1000)
 
 
-def table_model(tmp_path: Path, **recipe: Any) -> Model:
-    return fitted(write_table(tmp_path / "people.csv"), {"label": "known", "id_column": "id"}, **recipe)
+def table_model(tmp_path: Path, **options: Any) -> Model:
+    return fitted(write_table(tmp_path / "people.csv"), {"label": "known", "id_column": "id"}, **options)
 
 
 def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:

@@ -10,7 +10,7 @@ from pucl.data.pu_split import linear_propensity, make_pu
 from pucl.errors import InputError
 from pucl.pseudo_labels import PseudoLabels
 from pucl.selection import Diagnostics, diagnose
-from pucl.selection.diagnostics import EFFECT, SIGNIFICANT, _kappa, learnt_by_heart
+from pucl.selection.diagnostics import EFFECT, SIGNIFICANT, _kappa, memorised
 
 
 def axes(seed: int, *, n: int = 3000, k: int = 6) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -188,14 +188,14 @@ def test_bad_input_is_one_clear_error() -> None:
         diagnose(torch.where(torch.arange(3000)[:, None] == 5, torch.nan, z), s)
 
 
-def test_rows_learnt_by_heart_are_told_from_others() -> None:
+def test_rows_memorised_are_told_from_others() -> None:
     g = torch.Generator().manual_seed(0)
     z = torch.randn(400, 8, generator=g)
     told, withheld = torch.arange(400) < 240, torch.arange(400) >= 240
-    value, learnt = learnt_by_heart(z, told, withheld)
+    value, learnt = memorised(z, told, withheld)
     assert 0.4 < value < 0.6 and not learnt
     z[told, 3] += 0.7
-    value, learnt = learnt_by_heart(z, told, withheld)
+    value, learnt = memorised(z, told, withheld)
     assert value > 0.62 and learnt
     few = torch.arange(400) < 4
-    assert learnt_by_heart(z, few, withheld) == (0.5, False), "four rows tell nothing"
+    assert memorised(z, few, withheld) == (0.5, False), "four rows tell nothing"

@@ -21,10 +21,10 @@ import pucl
 from pucl import PriorEstimator, PseudoLabeler, PUBaseline, PUClassifier, PUEncoder, pu_scorer
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import InputError
-from pucl.fitting.candidates import Candidate, Judged, choose
+from pucl.fitting.compare import Candidate, Judged, choose
 from pucl.fitting.fit import fit
-from pucl.fitting.recipe import Recipe
-from pucl.fitting.tuning import WAYS
+from pucl.fitting.plan import FitOptions
+from pucl.fitting.tune import WAYS
 from pucl.models.schema import Schema
 from pucl.training.pretraining import Pretrained
 
@@ -86,7 +86,7 @@ def test_defaults_learn_and_say_what_they_picked(capsys: pytest.CaptureFixture[s
     model = PUClassifier(random_state=0, verbose=True).fit(x, s)
     assert (model.predict(x) == y).mean() > 0.95
     assert model.choices_["encoder"] == "raw" and "too few rows" in model.reasons_[0]
-    assert "picked: encoder raw" in capsys.readouterr().out
+    assert "Model: encoder raw" in capsys.readouterr().out
     truth = y[s == 0].mean()
     low, high = model.prior_interval_
     assert abs(model.prior_ - truth) < 0.07 and low <= model.prior_ <= high
@@ -281,17 +281,17 @@ def test_labelled_rows_an_encoder_knows_by_heart_do_not_stand_for_the_positives(
         plain = Standardise(torch.zeros(5), torch.ones(5))
         return Pretrained(Encoder(plain, network), [], [], torch.zeros(len(rows), dtype=torch.bool))
 
-    monkeypatch.setattr("pucl.fitting.fit.pretrain", pretend)
-    found = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
+    monkeypatch.setattr("pucl.fitting.encode.pretrain", pretend)
+    found = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), FitOptions(encoder="mlp"), device="cpu")
     record = found.model.record
     assert found.pseudo.prior == pytest.approx(y[s == 0].mean(), abs=0.05)
     assert (found.pseudo.labels.numpy() == y).mean() > 0.9
-    assert any("by heart" in line for line in record.diagnostics) == bool(strength)
+    assert any("memorised" in line for line in record.diagnostics) == bool(strength)
     assert record.metrics is not None
     assert record.metrics.recall.value > 0.8, "of hidden rows, by labels that others of them gave"
     if strength:
-        monkeypatch.setattr("pucl.fitting.fit.learnt_by_heart", lambda *_rows, **_how: (0.5, False))
-        blind = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), Recipe(encoder="mlp"), device="cpu")
+        monkeypatch.setattr("pucl.fitting.encode.memorised", lambda *_rows, **_how: (0.5, False))
+        blind = fit(torch.from_numpy(numbered), s, Schema("vector", (5,)), FitOptions(encoder="mlp"), device="cpu")
         assert blind.pseudo.prior < found.pseudo.prior - 0.1
         assert blind.model.record.metrics is not None
         assert blind.model.record.metrics.recall.value < record.metrics.recall.value - 0.1
@@ -352,7 +352,7 @@ def test_fine_tuned_model_keeps_its_own_encoder() -> None:
     assert not np.allclose(tuned.transform(images), plain.transform(images), atol=0.01)
     assert (tuned.predict(images) == y).mean() > (plain.predict(images) == y).mean()
     raw = quick(fine_tune=True).fit(images, s)
-    assert raw.choices_["fine_tuned"] is None and "no fine-tuning" in raw.reasons_[-1]
+    assert raw.choices_["fine_tuned"] is None and "No fine-tuning" in raw.reasons_[-1]
 
 
 def test_encoder_labeller_and_prior_alone() -> None:
@@ -510,7 +510,7 @@ def test_very_many_columns_are_seen_along_their_axes(tmp_path: Path) -> None:
     s = positive & (rng.random(200) < 0.3)
     model = PUClassifier(random_state=0).fit(x, s)
     assert model.choices_["encoder"] == "axes"
-    assert any("512 axes of largest variance" in reason for reason in model.reasons_)
+    assert any("512 principal axes" in reason for reason in model.reasons_)
     assert (model.predict(x)[~s] == positive[~s]).mean() > 0.97
     model.save(tmp_path / "model")
     again = PUClassifier.load(tmp_path / "model")
@@ -527,5 +527,5 @@ def test_axes_can_be_asked_for() -> None:
     assert encoder.choices_ == {"encoder": "axes"} and encoder.transform(x).shape == (80, 6)
     model = PUClassifier(encoder="axes", random_state=0).fit(x, s)
     assert model.choices_["encoder"] == "axes"
-    assert any("as asked" in reason for reason in model.reasons_)
+    assert any("as requested" in reason for reason in model.reasons_)
     assert (model.predict(x) == (np.arange(80) < 40)).mean() > 0.9

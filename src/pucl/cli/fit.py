@@ -32,7 +32,7 @@ from pucl.cli.options import (
 )  # fmt: skip
 from pucl.errors import bad_argument
 
-RECIPE = (
+CHOICES = (
     "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size", "learning_rate",
     "fine_tune",
 )  # fmt: skip
@@ -108,14 +108,16 @@ def fit(
     from pucl.cli.console import progress_bar
     from pucl.cli.show import show_model
     from pucl.fitting.own import fit_own
+    from pucl.fitting.plan import FitOptions
     from pucl.models.folder import check_out, save_model
 
     check_out(options["out"])
-    recipe = {name: options[name] for name in RECIPE if options[name] is not None}
+    chosen = {name: options[name] for name in CHOICES if options[name] is not None}
+    wanted = FitOptions(**chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit")
     with progress_bar() as report:
         model = fit_own(
-            data, reading(options), {**recipe, "prior": _prior(options["prior"]), "seed": _or(options["seed"], 0)},
-            most=_or(options["rows"], MOST), device=options["device"], command=_command(), tell=report,
+            data, reading(options), wanted, max_rows=_or(options["rows"], MOST), device=options["device"],
+            command=_command(), on_progress=report,
         )  # fmt: skip
         folder = save_model(options["out"], model)
     if options["json"]:
@@ -161,7 +163,7 @@ def prior(
 
     found = prior_of_own(
         data, reading(options), model=options["model"], method=_or(options["method"], "auto"),
-        most=_or(options["rows"], MOST), seed=_or(options["seed"], 0),
+        max_rows=_or(options["rows"], MOST), seed=_or(options["seed"], 0),
     )  # fmt: skip
     if options["json"]:
         typer.echo(json.dumps(asdict(found)))

@@ -1,5 +1,6 @@
 """PUClassifier: views, encoder, objective, pseudo-labels and head in one estimator."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,12 +15,11 @@ from pucl.data import Kind
 from pucl.encoders import embedding_dim
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
-from pucl.fitting.evidence import gather
 from pucl.fitting.fit import fit
-from pucl.fitting.recipe import Recipe
+from pucl.fitting.gather import gather
+from pucl.fitting.plan import FitOptions
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
-from pucl.models.model import Model
 from pucl.models.record import metrics_to_dict
 from pucl.report import write_report
 from pucl.selection import PUScores, pu_scores
@@ -109,26 +109,23 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
         """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
-        self._fit(X, s)
-        return self
-
-    def _fit(self, x: Any, s: Any, tell: Any = lambda _what, _done: None) -> None:
-        seen = observe(OWNER, x, s, kind=self.kind, categorical=self.categorical)
-        fitted = fit(seen.rows, seen.s, seen.schema, self._recipe(), device=self.device, tell=tell)
+        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
+        fitted = fit(seen.rows, seen.s, seen.schema, self._options(), device=self.device)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
-        model = fitted.model
-        self.model_ = Model(model.schema, model.encoder, model.encoder_name, model.head, model.record, evidence)
+        self.model_ = replace(fitted.model, evidence=evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
-        self._describe(x)
+        self._describe(X)
         if self.verbose:
             print(self.summary())  # noqa: T201
+        return self
 
-    def _recipe(self) -> Recipe:
+    def _options(self) -> FitOptions:
         names = (
             "prior", "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size",
             "learning_rate", "fine_tune",
         )  # fmt: skip
-        return Recipe(**{name: getattr(self, name) for name in names}, seed=seed_of(OWNER, self.random_state))
+        seed = seed_of(OWNER, self.random_state)
+        return FitOptions(**{name: getattr(self, name) for name in names}, seed=seed, owner=OWNER)
 
     def _describe(self, x: Any = None) -> None:
         """The fitted attributes that follow from the model."""

@@ -15,7 +15,7 @@ from pucl.encoders import embedding_dim
 from pucl.encoders.axes import plain_encoder
 from pucl.encoders.embedding import embed
 from pucl.estimators.observed import as_input, observe, seed_of
-from pucl.fitting.recipe import AXES, Recipe, name_of, plan_pretraining
+from pucl.fitting.plan import AXES, FitOptions, name_of, plan_pretraining
 from pucl.training.pretraining import pretrain
 
 OWNER = "PUEncoder"
@@ -62,12 +62,13 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         names = (
             "prior", "objective", "encoder", "view", "temperature", "epochs", "batch_size", "learning_rate"
         )  # fmt: skip
-        recipe = Recipe(**{name: getattr(self, name) for name in names}, seed=seed_of(OWNER, self.random_state))
+        seed = seed_of(OWNER, self.random_state)
+        options = FitOptions(**{name: getattr(self, name) for name in names}, seed=seed, owner=OWNER)
         seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
         place = pick_device(self.device)
-        plan = plan_pretraining(recipe, seen.schema, len(seen.rows), int(seen.s.sum()), place)
+        plan = plan_pretraining(options, seen.schema, len(seen.rows), int(seen.s.sum()), place)
         if plan is None:
-            name, self.encoder_ = plain_encoder(seen.rows, along=self.encoder == AXES, seed=recipe.seed)
+            name, self.encoder_ = plain_encoder(seen.rows, along=self.encoder == AXES, seed=seed)
             self.history_, self.choices_ = [], {"encoder": name}
         else:
             trained = pretrain(

@@ -13,9 +13,10 @@ from pucl.data.own.batch import load
 from pucl.device import pick_device
 from pucl.encoders.embedding import embed
 from pucl.errors import check_count
-from pucl.fitting.evidence import gather
-from pucl.fitting.fit import Tell, fit, raw
-from pucl.fitting.recipe import AUTO, Recipe
+from pucl.fitting.encode import encode_raw
+from pucl.fitting.fit import fit
+from pucl.fitting.gather import gather
+from pucl.fitting.plan import AUTO, FitOptions, OnProgress
 from pucl.models.folder import load_model
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
@@ -27,33 +28,33 @@ from pucl.registry import get
 def fit_own(
     source: str | Path,
     reading: Mapping[str, Any],
-    recipe: Mapping[str, Any],
+    options: FitOptions,
     *,
-    most: int,
+    max_rows: int,
     device: str | None = None,
     command: str | None = None,
-    tell: Tell = lambda _what, _done: None,
+    on_progress: OnProgress | None = None,
 ) -> Model:
     """A model of a file or a folder.
 
     Args:
         source: what `pucl.read` takes.
         reading: its options.
-        recipe: those of `Recipe`.
-        most: rows that are learnt from at most; all labelled positives and a random choice of the others.
+        options: what was asked for.
+        max_rows: rows that are learnt from at most; all labelled positives and a random choice of the others.
         device: where to train.
         command: how to do it again, for the report.
-        tell: called with what is going on and the share done.
+        on_progress: called with what is going on and the share done.
     """
-    wanted = Recipe(**recipe)
     pick_device(device)  # before anything is read
-    tell("reading", 0.0)
+    if on_progress is not None:
+        on_progress("reading", 0.0)
     with _heard() as texts:
-        data, whole = _some(source, reading, most, wanted.seed)
+        data, whole = _some(source, reading, max_rows, options.seed)
         content = load(data.rows)
         schema, rows = learn_schema(data, content=content, categorical=reading.get("categorical", ()))
         schema = replace(schema, resize=reading.get("size") is not None)
-        fitted = fit(rows, data.s, schema, wanted, device=device, tell=tell)
+        fitted = fit(rows, data.s, schema, options, device=device, on_progress=on_progress)
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     record = replace(
         fitted.model.record,
@@ -68,25 +69,25 @@ def fit_own(
 
 
 def prior_of_own(
-    source: str | Path, reading: Mapping[str, Any], *, model: str | Path | None, method: str, most: int, seed: int
+    source: str | Path, reading: Mapping[str, Any], *, model: str | Path | None, method: str, max_rows: int, seed: int
 ) -> PriorEstimate:
     """π of a file or a folder, through the embedding of a model or from the rows as they are."""
     if method != AUTO:
         get("priors", method)
     loaded = load_model(model) if model is not None else None
-    data, _ = _some(source, reading, most, seed)
+    data, _ = _some(source, reading, max_rows, seed)
     if loaded is not None:
         z = embed(loaded.encoder, loaded.schema.rows(data))
     else:
-        z = raw(learn_schema(data, categorical=reading.get("categorical", ()))[1]).z
+        z = encode_raw(learn_schema(data, categorical=reading.get("categorical", ()))[1]).z
     return estimate_prior(z, data.s, method=method, seed=seed)
 
 
-def _some(source: str | Path, reading: Mapping[str, Any], most: int, seed: int) -> tuple[OwnData, int]:
-    """At most `most` rows, all labelled positives among them, and how many there are."""
-    check_count("pucl", "rows", most)
+def _some(source: str | Path, reading: Mapping[str, Any], max_rows: int, seed: int) -> tuple[OwnData, int]:
+    """At most `max_rows` rows, all labelled positives among them, and how many there are."""
+    check_count("pucl", "rows", max_rows)
     data = read(source, **reading)
-    return (sample(data, most, seed=seed, keep_positives=True) if len(data) > most else data), len(data)
+    return (sample(data, max_rows, seed=seed, keep_positives=True) if len(data) > max_rows else data), len(data)
 
 
 @contextmanager

@@ -1,21 +1,33 @@
-"""A fit in a few lines of text, for a terminal."""
+"""A fit in a few lines of text, for a terminal: data, π, quality, choices, reasons, checks and warnings."""
+
+from collections.abc import Sequence
 
 from pucl.models.record import FitRecord
+from pucl.priors import PriorEstimate
 from pucl.selection.scores import PUScores
 
 
 def describe(record: FitRecord) -> str:
-    """What the model was trained on, what was picked and why, and how good it is estimated to be."""
-    rows, prior, choices = record.rows, record.prior, record.choices.to_dict()
+    """What the model was trained on, how good it is estimated to be, what was picked and why."""
+    choices = ", ".join(f"{name} {value}" for name, value in record.choices.to_dict().items() if value is not None)
     lines = [
-        f"{rows.n:,} rows ({record.kind}), {rows.labelled:,} labelled positives",
-        "picked: " + ", ".join(f"{name} {value}" for name, value in choices.items() if value is not None),
-        *(f"  {reason}" for reason in record.reasons),
-        f"positives among the unlabelled: {prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}), by {prior.method}",
+        f"Data: {record.rows.n:,} rows ({record.kind}), {record.rows.labelled:,} of them labelled positives.",
+        f"Positives among the unlabelled rows: {describe_prior(record.prior)}.",
     ]
     if record.metrics is not None:
-        lines.append(f"estimated from hidden positives: {_estimates(record.metrics)}")
-    return "\n".join([*lines, *record.diagnostics, *(f"warning: {text}" for text in record.warnings)])
+        lines.append(f"Estimated from hidden positives: {_estimates(record.metrics)}.")
+    lines.append(f"Model: {choices}.")
+    parts = (("Why", record.reasons), ("Checks", record.diagnostics), ("Warnings", record.warnings))
+    return "\n".join([*lines, *(line for title, texts in parts for line in _list(title, texts))])
+
+
+def describe_prior(prior: PriorEstimate) -> str:
+    """π with its interval, and the method that gave both."""
+    if prior.method == "given":
+        return f"{prior.value:.3f}, as given"
+    if (prior.low, prior.high) == (0.0, 1.0):
+        return f"{prior.value:.3f}, by {prior.method} (which gives no interval)"
+    return f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}), both by {prior.method}"
 
 
 def _estimates(scores: PUScores) -> str:
@@ -24,3 +36,7 @@ def _estimates(scores: PUScores) -> str:
         ("recall", scores.recall),
     )  # fmt: skip
     return ", ".join(f"{name} {estimate}" for name, estimate in shown)
+
+
+def _list(title: str, texts: Sequence[str]) -> list[str]:
+    return [f"{title}:", *(f"  - {text}" for text in texts)] if texts else []

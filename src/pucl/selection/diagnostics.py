@@ -120,23 +120,24 @@ def diagnose(
     return Diagnostics(k, *found, tuple(messages))
 
 
-def learnt_by_heart(z: Tensor, told: Tensor, withheld: Tensor, *, seed: int = 0) -> tuple[float, bool]:
-    """Whether an encoder draws the labelled rows it was told of apart from labelled rows it was not told of.
+def memorised(z: Tensor, seen_by_encoder: Tensor, hidden: Tensor, *, seed: int = 0) -> tuple[float, bool]:
+    """Whether an encoder draws the labelled rows it was trained with apart from labelled rows hidden from it.
 
-    By the out-of-fold AUC of a logistic regression of one against the other, 1/2 where nothing was learnt by heart;
-    what is above it by EFFECT and by SIGNIFICANT standard errors is taken for true.
+    By the out-of-fold AUC of a logistic regression of one against the other, 1/2 where nothing was memorised; the
+    answer is yes where it is above that by EFFECT and by SIGNIFICANT standard errors.
 
     Args:
         z: embeddings (n, d).
-        told: the labelled rows the encoder was told of, (n,) bool.
-        withheld: the others, (n,) bool.
+        seen_by_encoder: the labelled rows the encoder was trained with, (n,) bool.
+        hidden: the other labelled rows, (n,) bool.
         seed: of the folds.
     """
-    smaller = min(int(told.sum()), int(withheld.sum()))
+    smaller = min(int(seen_by_encoder.sum()), int(hidden.sum()))
     if smaller < FOLDS:
         return 0.5, False
-    use = told | withheld
-    value, error = _told_apart(z[use].float(), told[use], torch.ones(int(use.sum()), dtype=torch.float64), FOLDS, seed)
+    use = seen_by_encoder | hidden
+    weight = torch.ones(int(use.sum()), dtype=torch.float64)
+    value, error = _separability(z[use].float(), seen_by_encoder[use], weight, FOLDS, seed)
     return value, value - 0.5 > max(EFFECT, SIGNIFICANT * error)
 
 
@@ -204,11 +205,11 @@ def _bias(
     if smaller < 2:
         return 0.5, float("inf"), doubt, False
     use = positive | likely
-    value, error = _told_apart(rows[use], positive[use], weight[use], min(FOLDS, smaller), seed)
+    value, error = _separability(rows[use], positive[use], weight[use], min(FOLDS, smaller), seed)
     return value, error, doubt, conclusive
 
 
-def _told_apart(rows: Tensor, positive: Tensor, weight: Tensor, folds: int, seed: int) -> tuple[float, float]:
+def _separability(rows: Tensor, positive: Tensor, weight: Tensor, folds: int, seed: int) -> tuple[float, float]:
     """Mean over folds of the AUC on rows a logistic regression has not seen, and its error under the null.
 
     The error takes the weighted rows as (Σw)² / Σw² rows of weight 1.

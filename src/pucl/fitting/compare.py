@@ -1,0 +1,225 @@
+"""Comparing candidates: ways from an embedding to a classifier, judged on rows they did not learn from."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pucl.fitting.encode import TRAINED, Encoded
+from pucl.fitting.plan import AUTO, RAW, FitOptions, FitPlan
+from pucl.heads import fit_head
+from pucl.heads.calibration import Calibrated, fit_temperature
+from pucl.numerics.auc import auc_difference
+from pucl.pseudo_labels import AUTO as DEFAULT_LABELLER
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.ranking.cvir import cut
+from pucl.registry import get
+
+ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate must win: on its embedding, on another
+ALL_FOLDS_UP_TO = 3000  # rows up to which every fold is judged whose labels the embedding never saw
+
+
+class Way(NamedTuple):
+    """From an embedding to a classifier: a labeller and a head with their options."""
+
+    labeller: str
+    head: str
+    options: Mapping[str, Any] = MappingProxyType({})
+    head_options: Mapping[str, Any] = MappingProxyType({})
+
+
+LINEAR = Way("cvir", "linear", head_options=MappingProxyType({"l2": 2e-2, "soft": False, "weighted": True}))
+# A narrower kernel than on an embedding, and seen from the origin: raw rows have a constant beside them for that.
+KERNEL = Way("kernel_cvir", "kernel", options=MappingProxyType({"width": 0.2, "centred": False}))
+# For many small clusters, such as all pictures of a person: near rows speak for each other.
+NEIGHBOURS = Way("stacked", "knn", head_options=MappingProxyType({"k": 20, "temperature": 0.05, "centred": True}))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An embedding (n, k) with a labeller and a head.
+
+    Attributes:
+        encoder: what made the embedding.
+        z: the embedding.
+        labeller: a registered one.
+        head: a registered one.
+        folds: the folds it is judged on, whose labels the embedding never saw.
+        options: of the labeller.
+        head_options: of the head.
+        seen_by_encoder: labelled rows that the encoder has memorised, (n,) bool; they do not stand for the positives.
+    """
+
+    encoder: str
+    z: Tensor
+    labeller: str
+    head: str
+    folds: tuple[int, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    head_options: Mapping[str, Any] = field(default_factory=dict)
+    seen_by_encoder: Tensor | None = None
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.encoder} + {self.labeller} + {self.head}"
+
+    def label(
+        self, used: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True
+    ) -> PseudoLabels:
+        """Pseudo-labels of the rows `used`; comparisons make do with one draw of a labeller that averages several."""
+        takes = inspect.signature(get("pseudo-labellers", self.labeller).function).parameters
+        options = {**self.options, **({"repeats": 1} if quick and "repeats" in takes else {})}
+        seen = None if self.seen_by_encoder is None else self.seen_by_encoder[used]
+        z, s = self.z[used], labelled[used]
+        return pseudo_label(z, s, method=self.labeller, prior=prior, told=seen, seed=seed, **options)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Logits of the rows a candidate did not learn from, at their numbers; the rest is NaN, (n,)."""
+
+    candidate: Candidate
+    logits: NDArray[np.float64]
+
+    @property
+    def rows(self) -> NDArray[np.bool_]:
+        """Which rows were judged."""
+        return np.isfinite(self.logits)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The candidates as they were judged, and the number of the one to take."""
+
+    judged: tuple[Judged, ...]
+    best: int
+
+    @property
+    def chosen(self) -> Judged:
+        """The candidate to take."""
+        return self.judged[self.best]
+
+
+def compare(plan: FitPlan, encoded: Mapping[str, Encoded]) -> Comparison:
+    """Judge every candidate on folds hidden from it, and choose."""
+    plan.progress("comparing", 0.8)
+    candidates = candidates_of(plan, encoded)
+    judged = judge(candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed)
+    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy()))
+
+
+def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candidate]:
+    """What is compared, the one to keep in doubt first: of images what was trained, else the rows as they are.
+
+    Raw rows are scored linearly and, if that ranks hidden positives better, by a kernel or by the nearest rows: on
+    small tables a plane is steadier, on classes of several modes it fails, and on many small clusters a kernel does
+    too (LOG.md).
+    """
+    folds = tuple(range(plan.n_folds))
+    images = plan.schema.kind == "image" and TRAINED in encoded  # raw pixels are only compared with, on the first fold
+    ways = {
+        TRAINED: (Way(DEFAULT_LABELLER, "linear"),),
+        RAW: (KERNEL, NEIGHBOURS) if images else (LINEAR, KERNEL, NEIGHBOURS),
+    }
+    candidates = []
+    for key in (TRAINED, RAW) if images else (RAW, TRAINED):
+        if key not in encoded:
+            continue
+        unseen = folds if key == RAW and not images else folds[: plan.hidden_folds]
+        judged_on = unseen if len(plan.rows) <= ALL_FOLDS_UP_TO else folds[:1]
+        z, seen = encoded[key].z, encoded[key].seen_by_encoder
+        candidates += [Candidate(key, z, *way[:2], judged_on, *way[2:], seen) for way in _ways(ways[key], plan.options)]
+    return candidates
+
+
+def _ways(ways: tuple[Way, ...], options: FitOptions) -> tuple[Way, ...]:
+    """The ways with the labeller and the head that were asked for, each pair once."""
+    if options.labeller == options.head == AUTO:
+        return ways
+    pairs: dict[tuple[str, str], Way] = {}
+    for way in ways:
+        labeller = way.labeller if options.labeller == AUTO else options.labeller
+        head = way.head if options.head == AUTO else options.head
+        of_labeller = way.options if labeller == way.labeller else {}
+        of_head = way.head_options if head == way.head else {}
+        pairs.setdefault((labeller, head), Way(labeller, head, of_labeller, of_head))
+    return tuple(pairs.values())
+
+
+def judge(
+    candidates: Sequence[Candidate], labelled: Tensor, fold: Tensor, *, prior: float | None, seed: int
+) -> list[Judged]:
+    """Logits of every fold a candidate is judged on, from heads fitted to the other folds.
+
+    Heads of one labeller share its labels.
+    """
+    judged = []
+    known: dict[tuple[str, str, int], PseudoLabels] = {}
+    for candidate in candidates:
+        logits = np.full(len(labelled), np.nan)
+        for k in candidate.folds:
+            used, here = fold != k, (candidate.encoder, candidate.labeller, k)
+            if here not in known:
+                known[here] = candidate.label(used, labelled, prior=prior, seed=seed)
+            head = head_of(candidate, candidate.z[used], labelled[used], known[here], seed)
+            with torch.no_grad():
+                logits[(fold == k).numpy()] = head(candidate.z[fold == k]).double().numpy()
+        judged.append(Judged(candidate, logits))
+    return judged
+
+
+def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> nn.Module:
+    """The candidate's head on some rows and their pseudo-labels."""
+    drawn = {} if candidate.head in ("linear", "knn") else {"seed": seed}
+    return fit_head(z, labelled, pseudo, method=candidate.head, **{**candidate.head_options, **drawn})
+
+
+def calibrated(
+    head: nn.Module, judged: Judged, labelled: Tensor, prior: float, *, cut_on: Tensor | None = None
+) -> Calibrated:
+    """The head at the temperature that suits what its like said of rows they did not learn from.
+
+    With `cut_on`, the embeddings of the unlabelled rows, decisions are moved too: a share π of these is positive. That
+    is for a π somebody knows; the head's own cut is as good as one at an estimate.
+    """
+    rows = torch.from_numpy(judged.rows)
+    seen, temperature, shift = labelled[rows], 1.0, 0.0
+    if seen.any() and not seen.all():
+        temperature = fit_temperature(torch.from_numpy(judged.logits)[rows], seen, prior)
+    if cut_on is not None:
+        with torch.no_grad():
+            shift = -float(cut(head(cut_on), prior)) / temperature
+    return Calibrated(head, shift=shift, temperature=temperature)
+
+
+def at_share(judged: Judged, labelled: Tensor, prior: float) -> Judged:
+    """What was judged, with decisions moved so that a share π of its unlabelled rows is positive."""
+    free = torch.from_numpy(judged.logits[judged.rows & ~labelled.numpy()])
+    return replace(judged, logits=judged.logits - float(cut(free, prior))) if len(free) > 1 else judged
+
+
+def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
+    """The number of the candidate to take: the first, unless a later one ranks P above U better by more than noise.
+
+    Compared by the AUC of P against U, on the rows both were judged by. To change the embedding takes more: few
+    positives are hidden, and an encoder that drew the labelled ones together is judged by others.
+    """
+    best = 0
+    for number in range(1, len(judged)):
+        shared = judged[best].rows & judged[number].rows
+        p, u = shared & labelled, shared & ~labelled
+        if not p.any() or not u.any():
+            continue
+        new, old = ((one.logits[p], one.logits[u]) for one in (judged[number], judged[best]))
+        gain, error = auc_difference(new, old)
+        same = judged[number].candidate.encoder == judged[best].candidate.encoder
+        if gain > (ERRORS_SAME if same else ERRORS_OTHER) * error:
+            best = number
+    return best

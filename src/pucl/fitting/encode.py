@@ -1,0 +1,85 @@
+"""Encoding: the rows as they are, and by an encoder trained with the labels of some folds hidden."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from pucl.encoders.axes import plain_encoder
+from pucl.encoders.embedding import embed
+from pucl.encoders.inputs import Encoder
+from pucl.fitting.plan import AUTO, AXES, RAW, FitPlan, PretrainingPlan
+from pucl.ranking.cvir import inner
+from pucl.ranking.prior import estimate_prior
+from pucl.selection.diagnostics import memorised
+from pucl.training.pretraining import Pretrained, pretrain
+from pucl.training.reporting import Epoch
+
+TRAINED = "trained"
+MAX_PER_IMAGE, MAX_IN_ALL = (
+    1 << 15,
+    1 << 28,
+)  # numbers of an image, and of all, up to which pixels are tried
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An encoder and what it makes of the rows.
+
+    Attributes:
+        name: of the encoder; None for one of somebody's own.
+        encoder: raw rows → embeddings.
+        z: of the rows, (n, k).
+        trained: what is known of its training, where it was trained.
+        seen_by_encoder: the labelled rows it was trained with, (n,) bool, where it has memorised them.
+        memorised_auc: by what AUC these can be told from labelled rows that were hidden from it.
+    """
+
+    name: str | None
+    encoder: Encoder
+    z: Tensor
+    trained: Pretrained | None = None
+    seen_by_encoder: Tensor | None = None
+    memorised_auc: float | None = None
+
+
+def encode(plan: FitPlan) -> dict[str, Encoded]:
+    """The embeddings to compare: `RAW`, `TRAINED` or both."""
+    rows, options, pretraining = plan.rows, plan.options, plan.pretraining
+    small = plan.schema.kind != "image" or (rows[0].numel() <= MAX_PER_IMAGE and rows.numel() <= MAX_IN_ALL)
+    compare_raw = pretraining is None or (options.encoder == AUTO and small)
+    estimate_early = isinstance(options.prior, str)  # objectives may need π before there is another embedding
+    raw = None
+    if compare_raw or estimate_early:
+        raw = encode_raw(rows, along_axes=options.encoder == AXES, seed=options.seed)
+    encoded = {RAW: raw} if compare_raw and raw is not None else {}
+    if pretraining is not None:
+        prior = plan.prior
+        if isinstance(options.prior, str) and raw is not None:
+            estimate = estimate_prior(raw.z, plan.labelled, method=options.prior, seed=options.seed)
+            prior = inner(estimate.value, int((~plan.labelled).sum()))
+        encoded[TRAINED] = _train(plan, pretraining, prior)
+    return encoded
+
+
+def encode_raw(rows: Tensor, *, along_axes: bool = False, seed: int = 0) -> Encoded:
+    """The rows as they are, standardised; along their principal axes where asked for or where columns are very many."""
+    name, encoder = plain_encoder(rows, along=along_axes, seed=seed)
+    return Encoded(name, encoder, embed(encoder, rows))
+
+
+def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None) -> Encoded:
+    """The encoder trained with the labels of the first folds hidden."""
+
+    def on_epoch(epoch: Epoch) -> None:
+        plan.progress(f"pretraining, loss {epoch.loss:.3f}", 0.75 * epoch.number / epoch.of)
+
+    labelled, options = plan.labelled, plan.options
+    shown = labelled & (plan.fold >= plan.hidden_folds)
+    trained = pretrain(
+        plan.rows, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,
+        temperature=options.temperature, prior=prior, config=pretraining.config, device=plan.device, on_epoch=on_epoch,
+    )  # fmt: skip
+    name = pretraining.encoder if isinstance(pretraining.encoder, str) else None
+    z = embed(trained.encoder, plan.rows)
+    auc, known = memorised(z, shown, labelled & ~shown, seed=options.seed)
+    return Encoded(name, trained.encoder.eval(), z, trained, shown if known else None, auc)

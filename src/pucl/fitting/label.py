@@ -1,0 +1,46 @@
+"""Labelling: pseudo-labels of all rows, and π with the interval that the same method gives."""
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from pucl.fitting.compare import Candidate
+from pucl.fitting.plan import FitPlan
+from pucl.priors import PriorEstimate
+from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.cvir import inner
+from pucl.ranking.prior import estimate_prior
+
+
+@dataclass(frozen=True)
+class Labels:
+    """π and the pseudo-labels made with it."""
+
+    prior: PriorEstimate
+    pseudo: PseudoLabels
+
+
+def label(plan: FitPlan, candidate: Candidate) -> Labels:
+    """Pseudo-labels of all rows by the candidate's labeller, with π as it was given, as an estimator or as it finds it.
+
+    Where the user named an estimator, π and its interval are the estimator's; else both are the labeller's own, and a
+    labeller that gives no interval leaves it open: 0 to 1.
+    """
+    plan.progress("labelling", 0.9)
+    everyone, seed, n_u = torch.ones_like(plan.labelled), plan.options.seed, int((~plan.labelled).sum())
+
+    def by_labeller(prior: float | None) -> PseudoLabels:
+        return candidate.label(everyone, plan.labelled, prior=prior, seed=seed, quick=False)
+
+    if plan.prior is not None:
+        return Labels(PriorEstimate(plan.prior, plan.prior, plan.prior, "given"), by_labeller(plan.prior))
+    unseen = everyone if candidate.seen_by_encoder is None else ~candidate.seen_by_encoder
+    if isinstance(plan.options.prior, str):
+        estimate = estimate_prior(candidate.z[unseen], plan.labelled[unseen], method=plan.options.prior, seed=seed)
+        estimate = replace(estimate, value=inner(estimate.value, n_u))
+        return Labels(estimate, by_labeller(estimate.value))
+    interval = estimate_prior(candidate.z[unseen], plan.labelled[unseen], seed=seed, repeats=1)
+    pseudo = by_labeller(None)
+    share = inner(pseudo.prior, n_u)
+    low, high = min(interval.low, share), max(interval.high, share)
+    return Labels(PriorEstimate(share, low, high, candidate.labeller), pseudo)

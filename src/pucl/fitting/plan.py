@@ -1,0 +1,228 @@
+"""The plan of a fit: what was asked for, what the data decide where nothing was, and the folds that are hidden."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch import device as Device
+
+from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number, unknown_name
+from pucl.heads.stored import stored_heads
+from pucl.labels import check_labels
+from pucl.models.record import TrainingChoices
+from pucl.models.schema import Schema
+from pucl.numerics.logistic import stratified_folds
+from pucl.registry import entries, get
+from pucl.training.config import TrainConfig
+from pucl.training.pretraining import default_view
+from pucl.views import View
+
+OnProgress = Callable[[str, float], None]  # called with what is going on and the share done
+AUTO = "auto"  # leaves a choice to the data
+RAW, AXES = "raw", "axes"  # encoders that are not trained
+FOLDS = 5
+FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
+CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
+MANY = 20_000  # rows from which the authors' batches and epochs are meant; fewer are soon memorised
+MAX_EPOCHS, MAX_EPOCHS_FEW_ROWS, MAX_EPOCHS_TABLE = 300, 60, 60
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What was asked for; ``"auto"`` and None leave the choice to the data. The names are those of `PUClassifier`.
+
+    `owner` is what the user called, and signs the errors.
+    """
+
+    objective: str = AUTO
+    prior: float | str | None = None
+    encoder: str | nn.Module = AUTO
+    view: str | View = AUTO
+    labeller: str = AUTO
+    head: str = AUTO
+    temperature: float = 0.5
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    fine_tune: bool = False
+    seed: int = 0
+    owner: str = "PUClassifier"
+
+    def __post_init__(self) -> None:
+        parts = (
+            (self.objective, "losses"), (self.labeller, "pseudo-labellers"), (self.encoder, "encoders"),
+            (self.view, "views"),
+        )  # fmt: skip
+        for part, family in parts:
+            if isinstance(part, str) and part != AUTO:
+                get(family, part)
+        if self.head not in (AUTO, *stored_heads()):
+            raise unknown_name("head of a model", self.head, (AUTO, *stored_heads()))
+        self._check_prior()
+        check_positive(self.owner, "temperature", self.temperature)
+        for name, low in (("epochs", 1), ("batch_size", 2)):
+            if getattr(self, name) is not None:
+                check_count(self.owner, name, getattr(self, name), low=low)
+        if self.learning_rate is not None:
+            check_positive(self.owner, "learning_rate", self.learning_rate)
+        check_count(self.owner, "seed", self.seed, low=0)
+
+    def _check_prior(self) -> None:
+        if isinstance(self.prior, str):
+            if self.prior != AUTO:
+                get("priors", self.prior)
+        elif self.prior is not None:
+            if not is_number(self.prior):
+                raise bad_argument(self.owner, "prior", "None, a number or the name of an estimator", self.prior)
+            check_share(self.owner, "prior", self.prior)
+
+
+@dataclass(frozen=True)
+class PretrainingPlan:
+    """How the encoder is to be trained, with the reasons."""
+
+    encoder: str | nn.Module
+    objective: str
+    view: str | View
+    config: TrainConfig
+    reasons: tuple[str, ...]
+
+    @property
+    def choices(self) -> TrainingChoices:
+        """As a record holds it; what is not registered is named by its type."""
+        config = self.config
+        return TrainingChoices(
+            self.objective, name_of(self.view), config.epochs, config.batch_size, config.optimiser,
+            config.learning_rate, config.weight_decay,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What every stage of a fit works with.
+
+    Attributes:
+        rows: as the encoder takes them, (n, …).
+        labelled: s, (n,) bool.
+        schema: of the rows.
+        options: what was asked for.
+        device: where to train.
+        fold: the fold of every row, (n,); the first `hidden_folds` are hidden from the encoder's training.
+        pretraining: how to train the encoder; None where the rows are used as they are.
+        on_progress: who wants to know how far the fit is.
+    """
+
+    rows: Tensor
+    labelled: Tensor
+    schema: Schema
+    options: FitOptions
+    device: Device
+    fold: Tensor
+    pretraining: PretrainingPlan | None
+    on_progress: OnProgress | None = None
+
+    @property
+    def prior(self) -> float | None:
+        """π where it was given as a number."""
+        given = self.options.prior
+        return float(given) if isinstance(given, float | int) else None
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are: five, or fewer where P or U has fewer rows."""
+        return int(self.fold.max()) + 1
+
+    @property
+    def hidden_folds(self) -> int:
+        """How many folds are hidden from the encoder: two, so that one can be judged by labels that the other gives."""
+        return 2 if self.n_folds >= 4 else 1
+
+    def progress(self, stage: str, done: float) -> None:
+        """Say which stage the fit is in, and the share done."""
+        if self.on_progress is not None:
+            self.on_progress(stage, done)
+
+
+def plan_fit(
+    rows: Tensor, s: Any, schema: Schema, options: FitOptions, device: Device, on_progress: OnProgress | None = None
+) -> FitPlan:
+    """Check the labels, deal the rows into folds and decide how to train the encoder."""
+    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=options.owner))
+    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
+    if min(n_p, n_u) < 2:
+        got = Described(f"{n_p} labelled and {n_u} unlabelled")
+        raise bad_argument(options.owner, "s", "labels with at least two rows of each kind", got)
+    pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
+    fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), options.seed)
+    return FitPlan(rows, labelled, schema, options, device, fold, pretraining, on_progress)
+
+
+def name_of(part: Any) -> str:
+    """The name of a registered part, or the type of one's own."""
+    return part if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
+
+
+def plan_pretraining(
+    options: FitOptions, schema: Schema, n: int, n_labelled: int, device: Device
+) -> PretrainingPlan | None:
+    """How to train the encoder, or None where that would not pay: too few rows, or the raw rows were asked for."""
+    requested = options.encoder != AUTO
+    if options.encoder in (RAW, AXES) or (not requested and (n < FEWEST or n_labelled < FEWEST_LABELLED)):
+        return None
+    encoder, why = _encoder(options, schema, device)
+    view = options.view if options.view != AUTO else _view(schema)
+    objective = options.objective if options.objective != AUTO else "pucl" if options.prior is None else "punce"
+    if entries("losses")[objective].needs_prior and options.prior is None:
+        allowed = f"a number or an estimator's name for objective {objective!r}"
+        raise bad_argument(options.owner, "prior", allowed, None)
+    batch = options.batch_size or _batch_size(schema, n)
+    config = _config(options, schema, n, min(batch, n), device)
+    of_view = "as requested" if options.view != AUTO else f"the default for {schema.kind} rows"
+    default = "needs no prior" if objective == "pucl" else "uses the prior you gave"
+    reasons = (
+        f"Encoder {name_of(encoder)}: {why}.",
+        f"View {name_of(view)}: {of_view}.",
+        f"Objective {objective}: {'as requested' if options.objective != AUTO else default}.",
+        f"Training: {config.epochs} epochs in batches of {config.batch_size} with {config.optimiser}, for {n:,} rows "
+        f"on a {'GPU' if device.type == 'cuda' else 'CPU'}.",
+    )
+    return PretrainingPlan(encoder, objective, view, config, reasons)
+
+
+def _encoder(options: FitOptions, schema: Schema, device: Device) -> tuple[str | nn.Module, str]:
+    if options.encoder != AUTO:
+        return options.encoder, "as requested"
+    if schema.kind != "image":
+        return "mlp", "for rows that are not images"
+    side = min(schema.shape[1:])
+    if device.type != "cuda":
+        return "small_cnn", "fast on a CPU"
+    if side < 16:
+        return "small_cnn", "for images below 16 pixels"
+    return ("cnn7bn", "for images below 48 pixels") if side < 48 else ("resnet18", "for images of 48 pixels or more")
+
+
+def _view(schema: Schema) -> str:
+    return {"image": default_view(schema.shape), "table": "scarf", "vector": "vector"}[schema.kind]
+
+
+def _batch_size(schema: Schema, n: int) -> int:
+    largest = 1024 if schema.kind == "image" and n >= MANY else 256 if schema.kind == "image" else 512
+    return max(2, min(largest, n // 4))
+
+
+def _config(options: FitOptions, schema: Schema, n: int, batch: int, device: Device) -> TrainConfig:
+    images = schema.kind == "image"
+    steps = TABLE_STEPS if not images else GPU_STEPS if device.type == "cuda" else CPU_STEPS
+    max_epochs = MAX_EPOCHS_TABLE if not images else MAX_EPOCHS if n >= MANY else MAX_EPOCHS_FEW_ROWS
+    epochs = options.epochs or max(5, min(max_epochs, round(steps / max(1, n // batch))))
+    if images:
+        # The authors' 1.2 at batches of 1,024; small sets of small batches learn faster with more (LOG.md).
+        how: dict[str, Any] = {"optimiser": "lars", "learning_rate": 1.2 if batch >= 1024 else 4.0}
+    else:
+        how = {"optimiser": "adamw", "learning_rate": 1e-3}
+    if options.learning_rate is not None:
+        how["learning_rate"] = options.learning_rate
+    return TrainConfig(epochs=epochs, batch_size=batch, seed=options.seed, **how)

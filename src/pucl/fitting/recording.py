@@ -1,0 +1,112 @@
+"""The record of a fit, put together from what its stages found."""
+
+from dataclasses import asdict
+
+import torch
+from torch import Tensor
+
+from pucl.encoders.axes import COUNT
+from pucl.errors import is_number
+from pucl.fitting.compare import Comparison, Judged
+from pucl.fitting.encode import Encoded
+from pucl.fitting.label import Labels
+from pucl.fitting.plan import AXES, FEWEST, FEWEST_LABELLED, RAW, FitPlan, name_of
+from pucl.fitting.tune import Classifier
+from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
+from pucl.pseudo_labels import PseudoLabels
+from pucl.selection import PUScores, diagnose, pu_scores
+from pucl.training.checkpoints import fingerprint
+from pucl.training.reporting import Epoch
+
+FEWEST_TO_DIAGNOSE = 4  # rows of P and of U
+
+
+def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged, seconds: float) -> FitRecord:
+    """What the fit was made of and how good it is estimated to be.
+
+    `judged` is the chosen candidate, with decisions where the model has them.
+    """
+    labelled, prior, used = plan.labelled, labels.prior.value, classifier.encoded
+    trained = used.trained
+    n_p = int(labelled.sum())
+    comparison = classifier.comparison
+    return FitRecord(
+        kind=plan.schema.kind,
+        rows=RowCounts(len(labelled), n_p, len(labelled) - n_p),
+        prior=labels.prior,
+        choices=_choices(plan, classifier),
+        reasons=tuple(_reasons(plan, used, comparison)),
+        candidates=tuple(_scored(one, labelled, prior, one is comparison.chosen) for one in comparison.judged),
+        metrics=_scores(judged, labelled, prior),
+        diagnostics=tuple(_diagnostics(used, labelled, labels.pseudo, plan.options.seed)),
+        warnings=() if trained is None else tuple(trained.warnings),
+        history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
+        seed=plan.options.seed,
+        seconds=seconds,
+        fingerprint=fingerprint(plan.rows, labelled),
+    )
+
+
+def _scores(judged: Judged, labelled: Tensor, prior: float) -> PUScores | None:
+    rows = judged.rows
+    s = labelled.numpy()[rows]
+    return within_bounds(pu_scores(judged.logits[rows], s, prior=prior)) if s.any() and not s.all() else None
+
+
+def _scored(judged: Judged, labelled: Tensor, prior: float, chosen: bool) -> CandidateScores:
+    name, scores = judged.candidate.name, _scores(judged, labelled, prior)
+    if scores is None:
+        return CandidateScores(name, chosen)
+    return CandidateScores(name, chosen, scores.auc, scores.proxy_accuracy)
+
+
+def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
+    """Findings in words. Of raw rows only the last, on how P was labelled: they need not lie in clusters."""
+    unseen = torch.ones_like(labelled) if used.seen_by_encoder is None else ~used.seen_by_encoder
+    z, s = used.z[unseen], labelled[unseen]
+    if min(int(s.sum()), int((~s).sum())) < FEWEST_TO_DIAGNOSE:
+        return []
+    messages = diagnose(z, s, pseudo=pseudo.only(unseen), seed=seed).messages
+    memorised = [] if used.seen_by_encoder is None else [
+        f"The encoder has memorised the labelled rows it was trained with: it tells them from hidden ones (AUC "
+        f"{used.memorised_auc:.2f}). Only the {int(s.sum()):,} hidden ones stand for the positives."
+    ]  # fmt: skip
+    return [*memorised, *(messages if used.trained is not None else messages[-1:])]
+
+
+def _choices(plan: FitPlan, classifier: Classifier) -> Choices:
+    candidate, pretraining, used = classifier.comparison.chosen.candidate, plan.pretraining, classifier.encoded
+    if pretraining is None or used.trained is None:
+        return Choices(str(used.name), candidate.labeller, candidate.head)
+    encoder, training = name_of(pretraining.encoder), pretraining.choices
+    return Choices(encoder, candidate.labeller, candidate.head, training, classifier.fine_tuned)
+
+
+def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
+    options, pretraining, chosen = plan.options, plan.pretraining, comparison.chosen.candidate
+    raw = chosen.encoder == RAW
+    reasons = list(pretraining.reasons) if pretraining is not None and not raw else []
+    if pretraining is None and options.encoder in (RAW, AXES):
+        reasons.append("No pretraining: as requested.")
+    elif pretraining is None:
+        reasons.append(
+            f"No pretraining: too few rows or labels; it needs {FEWEST} rows with {FEWEST_LABELLED} labelled positives."
+        )
+    elif raw:
+        reasons.append(
+            f"Raw rows: a trained encoder ({name_of(pretraining.encoder)}) did not rank hidden positives better."
+        )
+    if raw and used.name == AXES != options.encoder:
+        reasons.append(f"Raw rows: reduced to their {COUNT} principal axes, because there are more columns.")
+    if options.fine_tune and raw:
+        reasons.append("No fine-tuning: raw rows have no encoder to tune.")
+    others = [one.candidate.name for number, one in enumerate(comparison.judged) if number != comparison.best]
+    if others:
+        reasons.append(f"{chosen.name}: ranks hidden positives best, or as well as {', '.join(others)}.")
+    return reasons
+
+
+def _epoch(epoch: Epoch) -> EpochRecord:
+    health = asdict(epoch.health) if epoch.health is not None else {}
+    numbers = {"loss": epoch.loss, "learning_rate": epoch.learning_rate, **health}
+    return EpochRecord(epoch.number, **{name: value for name, value in numbers.items() if is_number(value)})

@@ -1,0 +1,113 @@
+"""Fine-tuning: encoder and head trained together in two ways, compared with the frozen encoder by hidden positives."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pucl.encoders.embedding import embed
+from pucl.encoders.inputs import Encoder
+from pucl.fitting.compare import Candidate, Comparison, Judged, choose, head_of
+from pucl.fitting.encode import Encoded
+from pucl.fitting.plan import FitPlan
+from pucl.heads import LinearHead
+from pucl.heads.finetune import TuneConfig, fine_tune, self_train
+from pucl.pseudo_labels import PseudoLabels
+from pucl.training.pretraining import default_view
+from pucl.views import View, make_view
+
+# Labels that stay suit an encoder that is good already, labels the network renews one that is not (LOG.md).
+FIXED, RENEWED = WAYS = ("fixed labels", "renewed labels")
+FIXED_SCALE = 0.3  # of the encoder's learning rate, where labels stay
+CROPS = (0.5, 1.0)  # milder than in pretraining
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """The encoder and the head of the model to be, before its logits are calibrated.
+
+    Attributes:
+        encoded: what the rows were encoded with when candidates were compared.
+        encoder: raw rows → embeddings, on the CPU.
+        head: embeddings → logits.
+        z: embeddings of the training rows.
+        fine_tuned: the way they were fine-tuned; None for the encoder as it was.
+        comparison: what was compared, the ways of fine-tuning among it.
+    """
+
+    encoded: Encoded
+    encoder: Encoder
+    head: nn.Module
+    z: Tensor
+    fine_tuned: str | None
+    comparison: Comparison
+
+
+def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLabels) -> Classifier:
+    """The head of the chosen candidate on all rows; encoder and head fine-tuned where that was asked for and pays."""
+    head = head_of(comparison.chosen.candidate, used.z, plan.labelled, pseudo, plan.options.seed)
+    if not plan.options.fine_tune or used.trained is None:
+        return Classifier(used, used.encoder.cpu(), head, used.z, None, comparison)
+    plan.progress("fine-tuning", 0.92)
+    way, judged = choose_way(plan, comparison.chosen, used.encoder)
+    everything = (*comparison.judged, *judged)
+    if way is None:
+        return Classifier(used, used.encoder.cpu(), head, used.z, None, Comparison(everything, comparison.best))
+    encoder, head = fine_tuned(
+        plan.rows, plan.labelled, pseudo, used.encoder, way, seed=plan.options.seed, device=plan.device
+    )
+    encoder, best = encoder.cpu(), len(comparison.judged) + WAYS.index(way)
+    return Classifier(used, encoder, head, embed(encoder, plan.rows), way, Comparison(everything, best))
+
+
+def choose_way(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | None, list[Judged]]:
+    """The way to fine-tune, None where the frozen encoder ranks hidden positives better by more than noise.
+
+    Judged on fold 0, whose labels neither the encoder nor these heads have seen.
+    """
+    rows, labelled, seed = plan.rows, plan.labelled, plan.options.seed
+    used = plan.fold != 0
+    candidate = replace(frozen.candidate, folds=(0,))
+    pseudo = candidate.label(used, labelled, prior=plan.prior, seed=seed)
+    judged = []
+    for way in WAYS:
+        own, head = fine_tuned(rows[used], labelled[used], pseudo, encoder, way, seed=seed, device=plan.device)
+        logits = np.full(len(labelled), np.nan)
+        with torch.no_grad():
+            logits[~used.numpy()] = head(embed(own, rows[~used])).double().numpy()
+        judged.append(Judged(_named(candidate, way), logits))
+    names = [*WAYS, None]
+    return names[choose([*judged, frozen], labelled.numpy())], judged
+
+
+def fine_tuned(
+    rows: Tensor,
+    labelled: Tensor,
+    pseudo: PseudoLabels,
+    encoder: Encoder,
+    way: str,
+    *,
+    seed: int,
+    device: torch.device,
+) -> tuple[Encoder, LinearHead]:
+    """Encoder and head trained together on the pseudo-labels, in one of `WAYS`, on the CPU in the end."""
+    if way == RENEWED:
+        tuned = self_train(rows, labelled, pseudo, encoder, TuneConfig(seed=seed), device=device).cpu()
+    else:
+        config = TuneConfig(encoder_scale=FIXED_SCALE, view=_view(tuple(rows.shape[1:])), seed=seed)
+        tuned = fine_tune(rows, labelled, pseudo, encoder, config, device=device).cpu()
+    head = LinearHead(tuned.layer.weight[0] * tuned.layer.in_features**0.5, tuned.layer.bias[0])
+    own = tuned.encoder
+    if not isinstance(own, Encoder):  # a copy of the one given
+        raise TypeError(type(own).__name__)
+    return own, head
+
+
+def _named(candidate: Candidate, way: str) -> Candidate:
+    return replace(candidate, encoder=f"{candidate.encoder}, fine-tuned on {way}", head="linear")
+
+
+def _view(shape: tuple[int, ...]) -> str | View:
+    name = default_view(shape)
+    return make_view(name, scale=CROPS) if name == "simclr" else name
