@@ -2,61 +2,34 @@
 
 import json
 import re
-from dataclasses import asdict
-from functools import cache
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-import pucl
+from baseline_examples import (
+    SIMPLE,
+    TASKS,
+    accuracy,
+    fit,
+    naive,
+    sample,
+)
 from pucl.baselines import Settings, fit_baseline, settings_of, why_not
-from pucl.data import Dataset
 from pucl.encoders import make_encoder
 from pucl.errors import InputError, RunError
 from pucl.registry import Entry, entries
 
 BASELINES = entries("baselines")
-SIMPLE = ("naive", "labelled_centroid")  # what the others are compared with
-TASKS: dict[str, dict[str, Any]] = {"digits": {}, "gaussians": {"modes": 3}}
 PAPER = {
     "upu", "nnpu", "nnpu_mixup", "imbpu", "abspu", "pusb", "pubn", "apu", "vpu", "self_pu", "pan", "mixpul", "pulns",
     "p3mix_c", "p3mix_e", "rank_pruning", "dist_pu", "pico", "wconpu",
 }  # fmt: skip
 
 every = pytest.mark.parametrize("entry", BASELINES.values(), ids=list(BASELINES))
-
-
-@cache
-def sample(task: str) -> tuple[Dataset, Tensor, Any, float]:
-    data = pucl.load(task, **TASKS[task])
-    drawn = pucl.make_pu(data.y_train, 100)
-    return data, torch.as_tensor(data.x_train[drawn.rows]), drawn.s, drawn.prior
-
-
-def small_net(inputs: int) -> nn.Module:
-    """Quick on a CPU, and people's own: two layers with batch norm."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        layers = [nn.Linear(inputs, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 64), nn.BatchNorm1d(64)]
-        return nn.Sequential(nn.Flatten(), *layers, nn.ReLU())
-
-
-def fit(name: str, task: str, **how: Any) -> tuple[Dataset, nn.Module]:
-    data, x, s, prior = sample(task)
-    net = small_net(x[0].numel())
-    return data, fit_baseline(name, x, s, prior=prior, **{"encoder": net, "seed": 0, "device": "cpu", **how})
-
-
-def accuracy(data: Dataset, scorer: nn.Module) -> float:
-    return pucl.evaluate(data.y_test, scorer(torch.as_tensor(data.x_test))).accuracy
-
-
-@cache
-def naive(task: str) -> float:
-    return accuracy(*fit("naive", task))
 
 
 def test_every_method_of_the_tables_is_there() -> None:
@@ -146,9 +119,8 @@ def test_bad_input_is_one_line(how: dict[str, Any], message: str) -> None:
 
 
 def test_a_table_given_to_a_method_of_images_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    monkeypatch.setitem(pucl.registry._entries["baselines"], "nnpu", replace(BASELINES["nnpu"], inputs=("image",)))
+    of_images = replace(BASELINES["nnpu"], inputs=("image",))
+    monkeypatch.setattr("pucl.baselines.get", lambda _family, _name: of_images)
     reason = "x must be image data; got table data"
     assert why_not("nnpu", "table", 0.5) == reason
     with pytest.raises(InputError, match="baseline 'nnpu': x must be image data; got vector data"):

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 import pucl
+from baseline_examples import SIMPLE, fit, naive, sample
 from pucl.baselines import fit_baseline
 from pucl.registry import Entry, entries
-from test_baselines import SIMPLE, fit, naive, sample
 
 BASELINES = entries("baselines")
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+pytestmark = pytest.mark.cuda
 
 
 def accuracy(task: str, scorer: nn.Module) -> float:

@@ -98,7 +98,7 @@ def bagging(problem: PUProblem, settings: BaggingSettings = DEFAULT) -> nn.Modul
 
     Presets: none, the paper has other data; K = n_P as it recommends, T = 100.
     """
-    machine = _machine(problem, settings)
+    machine = random_machine(problem, settings)
     draws = problem.drawing("bags")
     positives = problem.positives.cpu()
     positives = positives[torch.randperm(len(positives), generator=draws)[: settings.most]].to(problem.device)
@@ -109,11 +109,11 @@ def bagging(problem: PUProblem, settings: BaggingSettings = DEFAULT) -> nn.Modul
     for part in torch.split(bags, max(1, TOGETHER // (wide * (wide + len(labelled) + size)))):
         sample = machine.features(problem.x[unlabelled[part.flatten()]]).view(len(part), size, -1)
         weights.append(solve(labelled, sample, settings.cost))
-    found = torch.cat(weights)
-    machine.weight.copy_(found.mean(dim=0))
+    every_weight = torch.cat(weights)
+    machine.weight.copy_(every_weight.mean(dim=0))
     if problem.prior is None:
         return machine
-    return Moved(machine, cut(_out_of_bag(problem, machine, found, bags), problem.prior))
+    return Moved(machine, cut(out_of_bag_scores(problem, machine, every_weight, bags), problem.prior))
 
 
 def solve(labelled: Tensor, sample: Tensor, cost: float) -> Tensor:
@@ -151,7 +151,8 @@ def solve(labelled: Tensor, sample: Tensor, cost: float) -> Tensor:
     return weight
 
 
-def _machine(problem: PUProblem, settings: BaggingSettings) -> Machine:
+def random_machine(problem: PUProblem, settings: BaggingSettings) -> Machine:
+    """A machine with random features and no weights yet."""
     draws, wide = problem.drawing("features"), problem.x[0].numel()
     directions = torch.randn(wide, settings.features, generator=draws) * sqrt(2 / (wide * settings.width))
     phases = 2 * pi * torch.rand(settings.features, generator=draws)
@@ -159,7 +160,7 @@ def _machine(problem: PUProblem, settings: BaggingSettings) -> Machine:
     return made.requires_grad_(False)
 
 
-def _out_of_bag(problem: PUProblem, machine: Machine, weights: Tensor, bags: Tensor) -> Tensor:
+def out_of_bag_scores(problem: PUProblem, machine: Machine, weights: Tensor, bags: Tensor) -> Tensor:
     """The mean score of every unlabelled row over the machines that did not draw it, or all if all did, (n_U,)."""
     unlabelled = problem.unlabelled
     drawn = torch.zeros(len(unlabelled), len(bags), dtype=torch.bool, device=bags.device)

@@ -90,9 +90,9 @@ def growth(epoch: int, epochs: int) -> float:
     return 1 - math.cos(epoch / epochs * math.pi / 2)
 
 
-def mixed_cross_entropy(logits: Tensor, one: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+def mixed_cross_entropy(logits: Tensor, first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
     """λ CE(σ(f), t) + (1 − λ) CE(σ(f), t'), mean over the rows."""
-    return F.binary_cross_entropy_with_logits(logits, weight * one + (1 - weight) * other)
+    return F.binary_cross_entropy_with_logits(logits, weight * first + (1 - weight) * second)
 
 
 @register("baselines", reference="Zhao et al. 2022", needs_prior=True)

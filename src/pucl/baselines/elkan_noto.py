@@ -46,7 +46,7 @@ def elkan_noto(problem: PUProblem, settings: ElkanNotoSettings = DEFAULT) -> nn.
     Fidelity: paper only.
 
     Differs:
-        - The paper takes c from a validation set and w from the rows g was trained on; networks know those by heart, so
+        - The paper takes c from a validation set and w from the rows g was trained on; networks memorise those, so
           that g comes from folds here, which also leaves all of P for c.
         - Networks instead of Platt-scaled support vector machines; of the epochs that with the lowest held-out loss
           counts. With ``encoder="raw"`` both classifiers are logistic regressions.

@@ -96,8 +96,8 @@ def nnpu_mixup(problem: PUProblem, settings: MixUpSettings = DEFAULT) -> nn.Modu
 
 def alike(labelled: Tensor, positives: Tensor, unlabelled: Tensor, generator: Generator) -> Tensor:
     """For every row of a batch the number of a random row with the same label."""
-    one, other = (
+    of_labelled, of_unlabelled = (
         rows[torch.randint(len(rows), labelled.shape, generator=generator, device=rows.device)]
         for rows in (positives, unlabelled)
     )
-    return torch.where(labelled, one, other)
+    return torch.where(labelled, of_labelled, of_unlabelled)

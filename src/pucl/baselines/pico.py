@@ -1,4 +1,4 @@
-"""PiCO (Wang et al. 2022): partial labels told apart by contrast and prototypes; P can be 1 only, U both 0 and 1."""
+"""PiCO (Wang et al. 2022): partial labels resolved by contrast and prototypes; P can be 1 only, U both 0 and 1."""
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -122,7 +122,7 @@ def self_pu(problem: PUProblem, settings: SelfPUSettings = DEFAULT) -> nn.Module
     0.2 and 0.3, budget 1/16, soft labels; the same with batches of 64 for Alzheimer. The 7-layer CNN has no batch norm,
     and at 5e-4 the weight decay undoes it: it gets 1e-5, the rate of nnPU's author for CIFAR.
     """
-    problem, held = _hold_out_unlabelled(problem, settings.held_out)
+    problem, held = hold_out_unlabelled(problem, settings.held_out)
     run = _Run(problem, held, settings)
     run.phase("nnpu", 0, settings.select_from)
     run.phase("calibrated", settings.select_from, settings.select_until)
@@ -217,7 +217,7 @@ class _Run:
                 for student in self.students
             ]
         for student in self.students:
-            student.learner.settings = _later(settings, begin)
+            student.learner.settings = settings_after(settings, begin)
 
         def update(batch: PUBatch) -> Tensor:
             losses = [self._step(number, batch.draws, look_ahead) for number in range(2)]
@@ -249,7 +249,7 @@ class _Run:
     def _draws(self, generator: Generator, steps: int) -> tuple[Tensor, ...]:
         size = self.settings.batch_size
         sizes = self.n_labelled, size - self.n_labelled
-        ours = [part for one in self.students for part in one.rows(self.problem, steps, sizes, generator)]
+        ours = [part for student in self.students for part in student.rows(self.problem, steps, sizes, generator)]
         theirs = [passes(torch.arange(len(self.held.x)), steps * size, generator).view(steps, size) for _ in range(2)]
         return *ours, *theirs
 
@@ -288,20 +288,22 @@ class _Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Later(Settings):
+class LaterSettings(Settings):
     """Settings whose learning rate goes on after `begun` epochs."""
 
     begun: int = 0
 
     def rate(self, step: int, per_epoch: int) -> float:
+        """The learning rate of a step of the phase, counted from 0."""
         return super().rate(step + self.begun * per_epoch, per_epoch)
 
 
-def _later(settings: Settings, begun: int) -> _Later:
-    return _Later(**{field.name: getattr(settings, field.name) for field in fields(Settings)}, begun=begun)
+def settings_after(settings: Settings, begun: int) -> LaterSettings:
+    """The settings of a phase that begins after `begun` epochs."""
+    return LaterSettings(**{field.name: getattr(settings, field.name) for field in fields(Settings)}, begun=begun)
 
 
-def _hold_out_unlabelled(problem: PUProblem, share: float) -> tuple[PUProblem, PUProblem]:
+def hold_out_unlabelled(problem: PUProblem, share: float) -> tuple[PUProblem, PUProblem]:
     """The problem without some rows of U, and those."""
     rows = problem.unlabelled.cpu()
     count = min(max(1, round(share * len(rows))), len(rows) - 1)

@@ -70,8 +70,8 @@ def tedn(problem: PUProblem, settings: TEDnSettings = DEFAULT) -> nn.Module:
         min_f  ½ mean_P CE(σ(f(x)), 1) + ½ mean_{U'} CE(σ(f(x)), 0)
 
     where U' is U without its ⌊π̂ n_U⌋ rows of highest f (CVIR, conditional value ignoring risk), and BBE is
-    `pucl.priors.bbe`. The first epochs, the warm start, take all of U. π̂ is never told: no prior is needed, and one
-    that is given is not used.
+    `pucl.priors.bbe`. The first epochs, the warm start, take all of U. π̂ comes from the rows: a prior is not needed,
+    nor used where it is given.
 
     Fidelity: author code (acmi-lab/PU_learning).
 
@@ -81,7 +81,7 @@ def tedn(problem: PUProblem, settings: TEDnSettings = DEFAULT) -> nn.Module:
         - BBE as in the paper; their code counts scores above a threshold one off.
         - The networks of the tables; they have a ResNet-18 for CIFAR and a multilayer perceptron for MNIST.
         - The defaults have Adam, a stronger weight decay and a warm start of three epochs: a network that has seen a
-          hundred labelled rows for longer knows them by heart, and held-out ones look unlike them.
+          hundred labelled rows for longer memorises them, and held-out ones look unlike them.
 
     Presets: SGD 0.1 with momentum 0.9 and weight decay 5e-4, batches of 200 labelled and 200 unlabelled rows, 100
     epochs of warm start and 2,000 more, each of as many steps as theirs (63 on CIFAR, 75 on MNIST); images of CIFAR,

@@ -37,7 +37,7 @@ def upu(problem: PUProblem, settings: RiskSettings = DEFAULT) -> nn.Module:
 
     where the R are mean losses of a batch, see `pucl.risks.upu`.
 
-    Fidelity: author code, that of nnPU (kiryor/nnPUlearning), which runs uPU beside it with the same settings.
+    Fidelity: author code, that of nnPU (kiryor/nnPUlearning), which also runs uPU, with the same settings.
 
     Differs:
         - Their F-MNIST is not in the code; the preset is that of MNIST with the network of the table.

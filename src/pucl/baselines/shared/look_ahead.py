@@ -50,7 +50,7 @@ class LookAhead:
             (weights * values).sum(), parameters, create_graph=True, allow_unused=True, materialize_grads=True
         )
         outer = torch.autograd.grad(loss(self.copy(others)), parameters, allow_unused=True, materialize_grads=True)
-        product = torch.stack([(one * other).sum() for one, other in zip(inner, outer, strict=True)]).sum()
+        product = torch.stack([(a * b).sum() for a, b in zip(inner, outer, strict=True)]).sum()
         return INNER * torch.autograd.grad(product, weights)[0]
 
 
@@ -72,8 +72,8 @@ def shares(gains: Tensor, n_labelled: int, budget: float) -> Tensor:
     return torch.stack([1 - second, second], dim=1)
 
 
-class _Plain(NormReLU):
-    """The same without the kernels, whose derivatives have none themselves."""
+class PlainNormReLU(NormReLU):
+    """`NormReLU` without its kernels, whose derivatives cannot be differentiated again."""
 
     def _fast(self, x: Tensor, residual: Tensor | None) -> bool:
         del x, residual
@@ -83,7 +83,7 @@ class _Plain(NormReLU):
 def _twice_differentiable(module: nn.Module) -> nn.Module:
     for name, child in module.named_children():
         if isinstance(child, NormReLU):
-            plain = _Plain(child.norm.num_features, relu=child.relu)
+            plain = PlainNormReLU(child.norm.num_features, relu=child.relu)
             plain.norm = child.norm
             setattr(module, name, plain)
         else:

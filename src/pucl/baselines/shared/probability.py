@@ -52,7 +52,7 @@ def fit_probability(
         min_f  mean_i v_i · CE(σ(f(x_i)), t_i)
 
     where the mean is over the rows that are not held out; of all epochs the one counts in which the same mean over
-    those held out is the lowest, because a network trained to the end knows every labelled row by heart.
+    those held out is the lowest, because a network trained to the end memorises every labelled row.
 
     Args:
         problem: the rows.

@@ -20,7 +20,7 @@ def follow(teacher: nn.Module, student: nn.Module, decay: float) -> None:
 
     θ' ← decay · θ' + (1 − decay) · θ
     """
-    theirs, ours = ([parameter.detach() for parameter in one.parameters()] for one in (teacher, student))
+    theirs, ours = ([parameter.detach() for parameter in network.parameters()] for network in (teacher, student))
     torch._foreach_lerp_(theirs, ours, 1 - decay)
     for buffer, source in zip(teacher.buffers(), student.buffers(), strict=True):
         buffer.copy_(source)
