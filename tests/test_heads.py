@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from pucl.fitting.candidates import Candidate, head_of
+from pucl.fitting.compare import Candidate, head_of
 from torch import Generator
 
 from head_examples import accuracy, corners, known, two_gaussians
