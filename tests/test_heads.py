@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from pucl.fitting.compare import Candidate, head_of
 from torch import Generator
 
 from head_examples import accuracy, corners, known, two_gaussians
 from pucl.errors import InputError
+from pucl.fitting.compare import Candidate, head_of
 from pucl.heads import LinearHead, fit_head
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import entries
