@@ -26,9 +26,9 @@ from pucl.data.observe import PUData, observe
 from pucl.encoders.embedding import embed
 from pucl.encoders.saved import save_encoder
 from pucl.training import TrainConfig
-from pucl.training.loop import side_by_side
-from pucl.training.pretraining import Pretraining, prepare
+from pucl.training.pretraining import PreparedRun, prepare
 from pucl.training.reporting import Watch
+from pucl.training.run import side_by_side
 from pucl.views import make_view
 
 
@@ -58,7 +58,7 @@ def view_options(cell: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
-def start(cell: dict[str, Any], seen: PUData, options: argparse.Namespace) -> Pretraining:
+def start(cell: dict[str, Any], seen: PUData, options: argparse.Namespace) -> PreparedRun:
     config = TrainConfig(
         epochs=cell["epochs"],
         batch_size=cell["batch_size"],
@@ -77,7 +77,7 @@ def start(cell: dict[str, Any], seen: PUData, options: argparse.Namespace) -> Pr
 
 
 def judge(
-    cell: dict[str, Any], work: Pretraining, data: Dataset, seen: PUData, options: argparse.Namespace
+    cell: dict[str, Any], work: PreparedRun, data: Dataset, seen: PUData, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Both probes, on the training rows with their true labels."""
     encoder = work.result().encoder

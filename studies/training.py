@@ -29,9 +29,9 @@ from pucl.encoders.projection import projection_head
 from pucl.losses import make_objective
 from pucl.registry import entries
 from pucl.training import TrainConfig
-from pucl.training.loop import side_by_side
 from pucl.training.optimisers import make_optimiser
-from pucl.training.pretraining import Pretraining, prepare
+from pucl.training.pretraining import PreparedRun, prepare
+from pucl.training.run import side_by_side
 from pucl.views import make_view
 
 SHAPES = {"lenet5": (1, 28, 28), "mlp": (1, 28, 28), "resnet50": (3, 64, 64)}
@@ -129,13 +129,13 @@ def dim(name: str, shape: tuple[int, ...]) -> int:
 
 def job(
     name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace, seed: int, capture: bool | None = None
-) -> Pretraining:
+) -> PreparedRun:
     how: dict[str, Any] = {"compile": options.compile, "capture": capture}
     config = TrainConfig(epochs=options.epochs, batch_size=options.batch, seed=seed, **how)
     return prepare(x, labelled, encoder=name, view="simclr", config=config, device=options.device)
 
 
-def speed(work: Pretraining) -> float:
+def speed(work: PreparedRun) -> float:
     return statistics.median(epoch.images_per_second for epoch in work.run.history[2:])
 
 

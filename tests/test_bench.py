@@ -41,7 +41,7 @@ from pucl.bench.run.work import Bench, Outcome
 from pucl.data import Dataset, load
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
-from pucl.encoders.raw import raw_encoder
+from pucl.encoders.plain import raw_encoder
 from pucl.errors import InputError, RunError
 from pucl.pseudo_labels import pseudo_label
 from pucl.ranking.prior import estimate_prior

@@ -18,7 +18,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Data flows one way: a module may import from its own part and from parts of earlier lines only.
 LAYERS = (
     ("errors", "files"),
-    ("deprecation", "registry", "labels", "seeds", "device"),
+    ("deprecation",),
+    ("registry", "labels", "seeds", "device"),
     ("distributed", "numerics"),
     ("data",),
     ("views",),

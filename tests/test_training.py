@@ -16,10 +16,10 @@ from pucl.errors import InputError, RunError
 from pucl.training import TrainConfig, pretrain
 from pucl.training.batches import epoch_order, streamed_batches
 from pucl.training.lars import LARS
-from pucl.training.loop import side_by_side
 from pucl.training.optimisers import make_optimiser
 from pucl.training.pretraining import prepare
 from pucl.training.reporting import Epoch
+from pucl.training.run import side_by_side
 from pucl.training.schedule import learning_rate
 from pucl.views import make_view
 

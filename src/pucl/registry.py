@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from pucl.deprecation import warn_renamed
 from pucl.errors import Described, bad_argument, unknown_name
 
 FAMILIES: Mapping[str, str] = MappingProxyType(
@@ -48,6 +49,7 @@ class Entry:
     reference: str
     needs_prior: bool
     inputs: tuple[str, ...]
+    former_names: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -62,6 +64,7 @@ def register(
     name: str | None = None,
     needs_prior: bool = False,
     inputs: tuple[str, ...] = INPUTS,
+    former_names: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Put the decorated function into `family`.
 
@@ -71,6 +74,7 @@ def register(
         name: the name people type; the function's own name when not given.
         needs_prior: whether it cannot work without the share of positives in the unlabelled set.
         inputs: the kinds of input it takes.
+        former_names: names it had before; they still work, with a warning.
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
@@ -83,7 +87,7 @@ def register(
         if known is not None and known.function.__module__ != function.__module__:
             taken = Described(f"{key!r}, taken by {known.function.__module__}")
             raise bad_argument(f"register({family!r})", "name", "new in its family", taken)
-        _entries[family][key] = Entry(family, key, function, reference, needs_prior, inputs)
+        _entries[family][key] = Entry(family, key, function, reference, needs_prior, inputs, former_names)
         return function
 
     return add
@@ -100,8 +104,17 @@ def entries(family: str) -> Mapping[str, Entry]:
 
 
 def get(family: str, name: str) -> Entry:
-    """One entry by name; an unknown name is answered with the nearest known one."""
+    """One entry by name; a former name works with a warning, an unknown one is answered with the nearest known one."""
     known = entries(family)
-    if name not in known:
+    current = current_name(family, name)
+    if current not in known:
         raise unknown_name(family, name, known)
-    return known[name]
+    if current != name:
+        warn_renamed(family, name, current, stacklevel=4)
+    return known[current]
+
+
+def current_name(family: str, name: str) -> str:
+    """The name of today for an entry that was stored under a former one; any other name as it is."""
+    known = entries(family)
+    return next((entry.name for entry in known.values() if name in entry.former_names and name not in known), name)

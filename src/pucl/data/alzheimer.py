@@ -2,7 +2,7 @@
 # ruff: noqa: ARG001  (the official split is fixed: the seed decides nothing)
 
 from pucl.data import Dataset
-from pucl.data.readers.folder import list_images, read_image_split
+from pucl.data.readers.image_folder import list_images, read_image_split
 from pucl.data.sources import get_source
 from pucl.data.tasks import Split, binary_task
 from pucl.registry import register

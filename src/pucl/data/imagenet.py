@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pucl.data import Dataset
-from pucl.data.readers.folder import list_images, read_image_split
+from pucl.data.readers.image_folder import list_images, read_image_split
 from pucl.data.sources import get_source
 from pucl.data.tasks import Split, binary_task
 from pucl.errors import check_count

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pucl.data import Dataset
-from pucl.data.readers.folder import list_images, read_image_split
+from pucl.data.readers.image_folder import list_images, read_image_split
 from pucl.data.sources import data_root, get_source
 from pucl.data.tasks import Split, binary_task
 from pucl.errors import MissingDataError

@@ -1,15 +1,13 @@
 """Encoders by name: networks from a batch of inputs to a batch of vectors, without the projection head."""
 
-import math
 from typing import Any
 
 import torch
 from torch import nn
 
+from pucl.encoders.shapes import Shape
 from pucl.errors import Described, bad_argument
 from pucl.registry import get
-
-Shape = tuple[int, ...]
 
 
 def make_encoder(encoder: str | nn.Module, input_shape: Shape, *, seed: int = 0, **options: Any) -> nn.Module:
@@ -38,8 +36,3 @@ def embedding_dim(encoder: nn.Module, input_shape: Shape) -> int:
         got = Described(f"shape {tuple(out.shape)} for a batch of 2")
         raise bad_argument(type(encoder).__name__, "the encoder's output", "of shape (batch, dim)", got)
     return int(out.shape[1])
-
-
-def flat_size(input_shape: Shape) -> int:
-    """How many numbers one row holds."""
-    return math.prod(input_shape)

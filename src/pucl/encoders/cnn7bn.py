@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from pucl.encoders import Shape
 from pucl.encoders.norm import NormReLU
+from pucl.encoders.shapes import Shape
 from pucl.encoders.stem import StemConvolution
 from pucl.registry import register
 

@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from pucl.encoders import Shape
 from pucl.encoders.inputs import check_sides
+from pucl.encoders.shapes import Shape
 from pucl.registry import register
 
 SMALLEST = 28  # the third convolution then sees 5 × 5, its own size

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from pucl.encoders import Shape, flat_size
+from pucl.encoders.shapes import Shape, flat_size
 from pucl.registry import register
 
 

@@ -87,9 +87,9 @@ class _Fused(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, running: Any, eps: float, relu: bool
     ) -> tuple[Tensor, Tensor]:
-        from pucl.encoders.kernels import norm
+        from pucl.encoders.kernels import fused_norm
 
-        out, mean, rstd = norm.forward(x, residual, weight, bias, norm.Running(*running), eps, relu=relu)
+        out, mean, rstd = fused_norm.forward(x, residual, weight, bias, fused_norm.Running(*running), eps, relu=relu)
         ctx.save_for_backward(x, weight, bias, mean, rstd, out if relu and residual is not None else None)
         ctx.relu, ctx.residual = relu, residual is not None
         ctx.set_materialize_grads(False)
@@ -98,14 +98,14 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        from pucl.encoders.kernels import norm
+        from pucl.encoders.kernels import fused_norm
 
         x, weight, bias, mean, rstd, out = ctx.saved_tensors
         given = [_like(g, x) for g in grads if g is not None]
         if not given:
             return (None,) * 7
         d, d2 = given[0], given[1] if len(given) == 2 else None
-        dx, dr, dw, db = norm.backward(
+        dx, dr, dw, db = fused_norm.backward(
             d, d2, x, out, weight, bias, mean, rstd, relu=ctx.relu, residual=ctx.residual, whole=ctx.needs_input_grad[0]
         )
         return dx, dw, db, dr, None, None, None

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pucl.encoders import Shape, flat_size
-from pucl.encoders.inputs import Encoder, Standardise
+from pucl.encoders.shapes import Shape, flat_size
 from pucl.registry import register
 
 
@@ -31,8 +30,3 @@ def raw(input_shape: Shape) -> nn.Module:
     which would lose the length of x; with the constant as one more feature nothing is lost.
     """
     return Raw(flat_size(input_shape))
-
-
-def raw_encoder(rows: Tensor) -> Encoder:
-    """The encoder `raw` with the scaling of these rows, ready to be used."""
-    return Encoder(Standardise.of(rows), raw(tuple(rows.shape[1:]))).eval()

@@ -17,6 +17,7 @@ from pucl.encoders import make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
+from pucl.registry import current_name
 
 FORMAT = 1
 WEIGHTS, ABOUT = "encoder.safetensors", "encoder.json"
@@ -140,7 +141,7 @@ def _rebuilt(about: Mapping[str, Any]) -> nn.Module:
     if about["name"] is None:
         raise bad_argument(LOAD, "network", "a module to fill, as the saved one is not a registered encoder", None)
     try:
-        return make_encoder(about["name"], tuple(about["input_shape"]), **about["options"])
+        return make_encoder(current_name("encoders", about["name"]), tuple(about["input_shape"]), **about["options"])
     except TypeError as error:
         raise InputError(f"encoder {about['name']!r} cannot be made again: {_line(error)}", owner=LOAD) from None
 

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from pucl.encoders import Shape
+from pucl.encoders.shapes import Shape
 from pucl.registry import register
 
 

@@ -14,7 +14,7 @@ from torch import nn
 from pucl.baselines import Settings, fit_baseline, settings_of
 from pucl.data import Kind
 from pucl.encoders.embedding import embed
-from pucl.encoders.raw import raw_encoder
+from pucl.encoders.plain import raw_encoder
 from pucl.errors import bad_argument
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of

@@ -12,10 +12,10 @@ from torch import nn
 from pucl.data import Kind
 from pucl.device import pick_device
 from pucl.encoders import embedding_dim
-from pucl.encoders.axes import plain_encoder
 from pucl.encoders.embedding import embed
+from pucl.encoders.plain import PCA, plain_encoder
 from pucl.estimators.observed import as_input, observe, seed_of
-from pucl.fitting.plan import AXES, FitOptions, name_of, plan_pretraining
+from pucl.fitting.plan import FitOptions, name_of, plan_pretraining
 from pucl.training.pretraining import pretrain
 
 OWNER = "PUEncoder"
@@ -68,7 +68,7 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         place = pick_device(self.device)
         plan = plan_pretraining(options, seen.schema, len(seen.rows), int(seen.s.sum()), place)
         if plan is None:
-            name, self.encoder_ = plain_encoder(seen.rows, along=self.encoder == AXES, seed=seed)
+            name, self.encoder_ = plain_encoder(seen.rows, use_pca=options.encoder == PCA, seed=seed)
             self.history_, self.choices_ = [], {"encoder": name}
         else:
             trained = pretrain(

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pucl.encoders.plain import RAW
 from pucl.fitting.encode import TRAINED, Encoded
-from pucl.fitting.plan import AUTO, RAW, FitOptions, FitPlan
+from pucl.fitting.plan import AUTO, FitOptions, FitPlan
 from pucl.heads import fit_head
 from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.numerics.auc import auc_difference

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from pucl.encoders.axes import plain_encoder
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
-from pucl.fitting.plan import AUTO, AXES, RAW, FitPlan, PretrainingPlan
+from pucl.encoders.plain import PCA, RAW, plain_encoder
+from pucl.fitting.plan import AUTO, FitPlan, PretrainingPlan
 from pucl.ranking.cvir import inner
 from pucl.ranking.prior import estimate_prior
 from pucl.selection.diagnostics import memorised
@@ -50,7 +50,7 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
     estimate_early = isinstance(options.prior, str)  # objectives may need π before there is another embedding
     raw = None
     if compare_raw or estimate_early:
-        raw = encode_raw(rows, along_axes=options.encoder == AXES, seed=options.seed)
+        raw = encode_raw(rows, use_pca=options.encoder == PCA, seed=options.seed)
     encoded = {RAW: raw} if compare_raw and raw is not None else {}
     if pretraining is not None:
         prior = plan.prior
@@ -61,9 +61,9 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
     return encoded
 
 
-def encode_raw(rows: Tensor, *, along_axes: bool = False, seed: int = 0) -> Encoded:
+def encode_raw(rows: Tensor, *, use_pca: bool = False, seed: int = 0) -> Encoded:
     """The rows as they are, standardised; along their principal axes where asked for or where columns are very many."""
-    name, encoder = plain_encoder(rows, along=along_axes, seed=seed)
+    name, encoder = plain_encoder(rows, use_pca=use_pca, seed=seed)
     return Encoded(name, encoder, embed(encoder, rows))
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch import device as Device
 
+from pucl.encoders.plain import PCA, RAW
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number, unknown_name
 from pucl.heads.stored import stored_heads
 from pucl.labels import check_labels
@@ -21,7 +22,6 @@ from pucl.views import View
 
 OnProgress = Callable[[str, float], None]  # called with what is going on and the share done
 AUTO = "auto"  # leaves a choice to the data
-RAW, AXES = "raw", "axes"  # encoders that are not trained
 FOLDS = 5
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
@@ -51,13 +51,11 @@ class FitOptions:
     owner: str = "PUClassifier"
 
     def __post_init__(self) -> None:
-        parts = (
-            (self.objective, "losses"), (self.labeller, "pseudo-labellers"), (self.encoder, "encoders"),
-            (self.view, "views"),
-        )  # fmt: skip
-        for part, family in parts:
+        families = {"objective": "losses", "labeller": "pseudo-labellers", "encoder": "encoders", "view": "views"}
+        for name, family in families.items():
+            part = getattr(self, name)
             if isinstance(part, str) and part != AUTO:
-                get(family, part)
+                object.__setattr__(self, name, get(family, part).name)  # a former name becomes the one of today
         if self.head not in (AUTO, *stored_heads()):
             raise unknown_name("head of a model", self.head, (AUTO, *stored_heads()))
         self._check_prior()
@@ -169,7 +167,7 @@ def plan_pretraining(
 ) -> PretrainingPlan | None:
     """How to train the encoder, or None where that would not pay: too few rows, or the raw rows were asked for."""
     requested = options.encoder != AUTO
-    if options.encoder in (RAW, AXES) or (not requested and (n < FEWEST or n_labelled < FEWEST_LABELLED)):
+    if options.encoder in (RAW, PCA) or (not requested and (n < FEWEST or n_labelled < FEWEST_LABELLED)):
         return None
     encoder, why = _encoder(options, schema, device)
     view = options.view if options.view != AUTO else _view(schema)

@@ -5,12 +5,13 @@ from dataclasses import asdict
 import torch
 from torch import Tensor
 
-from pucl.encoders.axes import COUNT
+from pucl.encoders.pca_projection import MAX_AXES
+from pucl.encoders.plain import PCA, RAW
 from pucl.errors import is_number
 from pucl.fitting.compare import Comparison, Judged
 from pucl.fitting.encode import Encoded
 from pucl.fitting.label import Labels
-from pucl.fitting.plan import AXES, FEWEST, FEWEST_LABELLED, RAW, FitPlan, name_of
+from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FitPlan, name_of
 from pucl.fitting.tune import Classifier
 from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
 from pucl.pseudo_labels import PseudoLabels
@@ -86,7 +87,7 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
     options, pretraining, chosen = plan.options, plan.pretraining, comparison.chosen.candidate
     raw = chosen.encoder == RAW
     reasons = list(pretraining.reasons) if pretraining is not None and not raw else []
-    if pretraining is None and options.encoder in (RAW, AXES):
+    if pretraining is None and options.encoder in (RAW, PCA):
         reasons.append("No pretraining: as requested.")
     elif pretraining is None:
         reasons.append(
@@ -96,8 +97,8 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
         reasons.append(
             f"Raw rows: a trained encoder ({name_of(pretraining.encoder)}) did not rank hidden positives better."
         )
-    if raw and used.name == AXES != options.encoder:
-        reasons.append(f"Raw rows: reduced to their {COUNT} principal axes, because there are more columns.")
+    if raw and used.name == PCA != options.encoder:
+        reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
     if options.fine_tune and raw:
         reasons.append("No fine-tuning: raw rows have no encoder to tune.")
     others = [one.candidate.name for number, one in enumerate(comparison.judged) if number != comparison.best]

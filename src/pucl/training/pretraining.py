@@ -18,8 +18,8 @@ from pucl.losses import make_objective
 from pucl.seeds import seed_of
 from pucl.training.checkpoints import Checkpoints, fingerprint
 from pucl.training.config import FREE, TrainConfig
-from pucl.training.loop import Run, side_by_side
 from pucl.training.reporting import Epoch, Watch
+from pucl.training.run import Run, side_by_side
 from pucl.views import View, known_as, make_view
 
 OWNER = "pucl.pretrain"
@@ -107,7 +107,7 @@ def pretrain(
 
 
 @dataclass(frozen=True)
-class Pretraining:
+class PreparedRun:
     """A run that has everything it needs; `side_by_side` takes the steps of several of them in turn."""
 
     run: Run
@@ -131,7 +131,7 @@ def prepare(
     config: TrainConfig | None = None,
     device: str | torch.device | None = None,
     watch: Watch | None = None,
-) -> Pretraining:
+) -> PreparedRun:
     """Check everything and build the run; the arguments are those of `pretrain`."""
     place, rows = pick_device(device), as_rows(x, owner=OWNER)
     labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER))
@@ -173,7 +173,7 @@ def prepare(
         rowwise=known is not None and rows.ndim == 4,  # views of tables and vectors mix the rows of a batch
         trusted=known is not None and isinstance(encoder, str),
     )
-    return Pretraining(run, model, hidden)
+    return PreparedRun(run, model, hidden)
 
 
 def default_encoder(shape: tuple[int, ...]) -> str:

@@ -21,7 +21,7 @@ from pucl.training.progress import Bar
 from pucl.training.update import Result
 
 if TYPE_CHECKING:
-    from pucl.training.loop import Run
+    from pucl.training.run import Run
 
 LOOKS = 100  # how often a run is looked at closely, at most
 

@@ -13,7 +13,7 @@ from pucl.training.optimisers import restore_state, state_tensors
 from pucl.training.reporting import Epoch
 
 if TYPE_CHECKING:
-    from pucl.training.loop import Run
+    from pucl.training.run import Run
 
 
 def save(run: "Run") -> Path | None:

@@ -16,7 +16,7 @@ from pucl.bench.grid.tune_options import tune
 from pucl.bench.run.problem import Exam, Fitted, Problem
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, as_rows
-from pucl.encoders.raw import raw_encoder
+from pucl.encoders.plain import raw_encoder
 from pucl.errors import bad_argument
 from pucl.heads import fit_head
 from pucl.heads.tuned import FineTuned

@@ -10,7 +10,7 @@ from pucl.device import pick_device
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.training.config import TrainConfig
-from pucl.training.loop import Run, train
+from pucl.training.run import Run, train
 from pucl.views import make_view
 
 

@@ -93,6 +93,12 @@ def as_array(values: Any) -> NDArray[Any]:
         raise bad_argument(OWNER, "an array", "rows of one length", Described("rows of several")) from None
 
 
+def in_memory(values: Any) -> Callable[[], NDArray[Any]]:
+    """How to open an array, tensor or sequence that is in memory already."""
+    array = as_array(values)
+    return lambda: array
+
+
 def mapped(path: Path, key: str | None = None) -> Callable[[], NDArray[Any]]:
     """How to map the array of a .npy file, or the one under `key` in a .npz file, without reading it."""
     try:

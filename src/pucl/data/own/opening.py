@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.data import Kind
-from pucl.data.own import arrays, images, scan, tables
+from pucl.data.own import arrays, images, scan
 from pucl.data.own.batch import OWNER, Batch, Rows
+from pucl.data.own.table_rows import table_rows
 from pucl.errors import Described, bad_argument, check_count
 from pucl.registry import INPUTS
 
@@ -66,9 +67,8 @@ def open_rows(
     else:
         if id_column is not None or named is not None:
             raise bad_argument(OWNER, "id_column and columns", "left out for an array", id_column or named)
-        array = arrays.as_array(source)
-        return arrays.array_rows(lambda: array, kind=kind, name="source")
-    return tables.table_rows(table, kind=kind, columns=named, id_column=id_column, leave_out=aside)
+        return arrays.array_rows(arrays.in_memory(source), kind=kind, name="source")
+    return table_rows(table, kind=kind, columns=named, id_column=id_column, leave_out=aside)
 
 
 def batches(source: Any, *, batch_size: int, columns: Sequence[str] | None = None, **options: Any) -> Iterator[Batch]:

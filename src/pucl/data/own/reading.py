@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.data import Kind
-from pucl.data.own import observed
+from pucl.data.own import labelled_rows
 from pucl.data.own.arrays import ArrayRows, as_array, mapped
 from pucl.data.own.batch import OWNER, Batch, Rows, load
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import open_rows
-from pucl.data.own.tables import TableRows
+from pucl.data.own.table_rows import TableRows
 from pucl.errors import Described, bad_argument, check_count
 
 
@@ -110,12 +110,12 @@ def read(
     if positives is not None:
         folder = rows.folder if isinstance(rows, ImageRows) else None
         named = id_column is not None or folder is not None
-        s = observed.from_list(positives, ids, named=named, folder=folder, id_column=id_column)
+        s = labelled_rows.from_list(positives, ids, named=named, folder=folder, id_column=id_column)
     elif label is not None:
         values, name = _labels(rows, source, label)
-        s = observed.from_labels(values, len(ids), positive_value=positive_value, name=name)
-    elif isinstance(rows, ImageRows) and (rows.folder / observed.POSITIVE).is_dir():
-        s = observed.from_folders(rows.names)
+        s = labelled_rows.from_labels(values, len(ids), positive_value=positive_value, name=name)
+    elif isinstance(rows, ImageRows) and (rows.folder / labelled_rows.POSITIVE).is_dir():
+        s = labelled_rows.from_folders(rows.names)
     else:
         allowed = "given: positives=, label=, or images in the folders positive/ and unlabelled/"
         raise bad_argument(OWNER, "the labelled positives", allowed, None)
@@ -155,7 +155,7 @@ def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
     ids = rows.ids() if isinstance(rows, TableRows) else rows.ids if isinstance(rows, ArrayRows) else None
     if id_column is None or ids is None:
         return np.arange(len(rows))
-    observed.check_distinct(ids, id_column)
+    labelled_rows.check_distinct(ids, id_column)
     return ids
 
 
