@@ -26,8 +26,9 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "encoders": "pucl.encoders",
         "datasets": "pucl.data",
         "views": "pucl.views",
-        "pseudo-labellers": "pucl.pseudo_labels",
         "priors": "pucl.priors",
+        "rankers": "pucl.ranking",
+        "pseudo-labellers": "pucl.pseudo_labels",
         "heads": "pucl.heads",
         "baselines": "pucl.baselines",
     }

@@ -56,24 +56,28 @@ def fit(
         str | None,
         typer.Option(
             help="Share of positives among the other rows, or an estimator's name.",
-            autocompletion=names_of("priors", "auto"),
+            autocompletion=names_of("priors", also=("auto",)),
         ),
     ] = None,
     objective: Annotated[
-        str | None, typer.Option(help="See 'pucl list losses'.", autocompletion=names_of("losses", "auto"))
+        str | None, typer.Option(help="See 'pucl list losses'.", autocompletion=names_of("losses", also=("auto",)))
     ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="See 'pucl list encoders'; raw: the rows as they are.", autocompletion=names_of("encoders", "auto")
+            help="See 'pucl list encoders'; raw: the rows as they are.",
+            autocompletion=names_of("encoders", also=("auto",)),
         ),
     ] = None,
     view: Annotated[
-        str | None, typer.Option(help="See 'pucl list views'.", autocompletion=names_of("views", "auto"))
+        str | None, typer.Option(help="See 'pucl list views'.", autocompletion=names_of("views", also=("auto",)))
     ] = None,
     labeller: Annotated[
         str | None,
-        typer.Option(help="See 'pucl list pseudo-labellers'.", autocompletion=names_of("pseudo-labellers", "auto")),
+        typer.Option(
+            help="See 'pucl list rankers' and 'pucl list pseudo-labellers'.",
+            autocompletion=names_of("rankers", "pseudo-labellers", also=("auto",)),
+        ),
     ] = None,
     head: Annotated[
         str | None,
@@ -145,7 +149,9 @@ def prior(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="See 'pucl list priors'.  [default: auto]", autocompletion=names_of("priors", "auto")),
+        typer.Option(
+            help="See 'pucl list priors'.  [default: auto]", autocompletion=names_of("priors", also=("auto",))
+        ),
     ] = None,
     seed: Seed = None,
     config: Config = None,

@@ -11,13 +11,14 @@ from pucl.cli.signing import number_or_text
 from pucl.errors import InputError, bad_argument, unknown_name
 
 
-def names_of(family: str, *more: str) -> Callable[[str], list[str]]:
-    """What completes an option: the entries of a registered family, and some words besides."""
+def names_of(*families: str, also: tuple[str, ...] = ()) -> Callable[[str], list[str]]:
+    """What completes an option: the entries of registered families, and some words besides."""
 
     def complete(incomplete: str) -> list[str]:
         from pucl.registry import entries
 
-        return [name for name in (*more, *entries(family)) if name.startswith(incomplete)]
+        known = (name for family in families for name in entries(family))
+        return [name for name in (*also, *known) if name.startswith(incomplete)]
 
     return complete
 

@@ -10,7 +10,7 @@ from pucl.errors import check_count, check_positive
 from pucl.heads.stored import HeadParts, StoredHead
 from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import PseudoLabels
-from pucl.ranking.kernel import LANDMARKS, landmarks_of, root_of
+from pucl.ranking.kernel import LANDMARKS, draw_landmarks, inverse_root
 from pucl.registry import register
 
 OWNER = "head 'kernel'"
@@ -80,8 +80,8 @@ def kernel(
     check_positive(OWNER, "spread", spread)
     check_count(OWNER, "landmarks", landmarks)
     rows = F.normalize(z, dim=1)
-    centres = landmarks_of(rows, landmarks, seed)
-    root = root_of(centres, width)
+    centres = draw_landmarks(rows, landmarks, seed)
+    root = inverse_root(centres, width)
     features = torch.exp((rows @ centres.T - 1) / width) @ root
     goal = pseudo.probability if soft else pseudo.labels
     layer = fit_logistic(features, goal, torch.ones_like(features[:, 0]), l2=1 / (spread * len(z)))

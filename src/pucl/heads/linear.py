@@ -8,7 +8,7 @@ from pucl.heads import LinearHead
 from pucl.heads.scaling import Scaling
 from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import PseudoLabels
-from pucl.ranking.cvir import cut
+from pucl.ranking.thresholds import threshold_for_share
 from pucl.registry import register
 
 ASTRAY = 0.1  # by how much the share of U above the border may differ from π
@@ -56,5 +56,5 @@ def _border(logits: Tensor, prior: float) -> Tensor | float:
     def off(border: Tensor | float) -> float:
         return abs(float((logits > border).float().mean()) - prior)
 
-    moved = cut(logits, prior) if off(0.0) > ASTRAY else 0.0
+    moved = threshold_for_share(logits, prior) if off(0.0) > ASTRAY else 0.0
     return moved if off(moved) < off(0.0) else 0.0

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pucl.pseudo_labels import PseudoLabels
-from pucl.ranking.cvir import cut
+from pucl.ranking.thresholds import threshold_for_share
 
 
 def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:
@@ -35,7 +35,7 @@ def renewed(
 
     `labelled_share` is that of the labelled rows in the batches.
     """
-    likely = pseudo.labels if score is None else score > cut(score[~labelled], pseudo.prior)
+    likely = pseudo.labels if score is None else score > threshold_for_share(score[~labelled], pseudo.prior)
     weight = torch.where(likely, trust, 1.0)
     share = float(labelled.float().mean())
     # What P weighs against U, by how much rarer than U it is in the batches.

@@ -7,10 +7,10 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.errors import Described, bad_argument, check_count
-from pucl.priors.bbe import bbe
-from pucl.pseudo_labels import PseudoLabels
-from pucl.pseudo_labels.kmeans import kmeans
-from pucl.ranking.cvir import at_gap
+from pucl.numerics.kmeans import kmeans
+from pucl.pseudo_labels.outcome import PseudoLabels
+from pucl.ranking.share import share_by_bbe, with_interval
+from pucl.ranking.thresholds import move_to_gap
 from pucl.registry import register
 
 OWNER = "prototypes"
@@ -62,10 +62,11 @@ def prototypes(
         for _ in range(repeats)
     ]
     score = torch.stack(ratios).mean(0)
-    if prior is None:
-        prior = bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
-        prior = at_gap(score[~labelled], score[labelled], prior)
-    return PseudoLabels.from_scores(score, labelled, prior=prior)
+    if prior is not None:
+        return PseudoLabels.from_scores(score, labelled, prior=prior, interval=(prior, prior))
+    share = move_to_gap(score[~labelled], score[labelled], share_by_bbe(score, labelled))
+    estimate = with_interval(OWNER, share, score, labelled)
+    return PseudoLabels.from_scores(score, labelled, prior=share, interval=(estimate.low, estimate.high))
 
 
 def log_ratio(cluster: Tensor, labelled: Tensor, k: int) -> Tensor:

@@ -9,15 +9,15 @@ from torch import Generator, Tensor
 
 from pucl.distributed import gather, rank_and_world, total
 from pucl.errors import check_count, unknown_name
-from pucl.pseudo_labels import PseudoLabels
 from pucl.pseudo_labels.assign import BACKENDS, Sides, margin
+from pucl.pseudo_labels.outcome import PseudoLabels
 from pucl.registry import register
 
 GATHERED = 1 << 14  # rows gathered at a time
 
 
 @dataclass(frozen=True)
-class Found:
+class TwoMeans:
     """Two centres, who is nearer to the first (labelled rows always are), and what they explain of Σ_i ‖z_i‖²."""
 
     centres: Tensor
@@ -65,7 +65,7 @@ def pupl(
     rows, generator = F.normalize(z, dim=1), Generator().manual_seed(seed)
     starts = (seed_centres(rows, labelled, generator) for _ in range(n_init))
     tries = [lloyd(rows, labelled, start, max_iter=max_iter, backend=backend) for start in starts]
-    centres = max(tries, key=lambda found: found.explained).centres  # the rest of Σ ‖z‖² is the potential
+    centres = max(tries, key=lambda result: result.explained).centres  # the rest of Σ ‖z‖² is the potential
     if guard:
         centres = orientation_guard(rows, labelled, centres)
     gap = (rows - centres[1]).pow(2).sum(1) - (rows - centres[0]).pow(2).sum(1)
@@ -92,7 +92,7 @@ def seed_centres(rows: Tensor, labelled: Tensor, generator: Generator) -> Tensor
     return torch.stack([positive, total(chosen)])
 
 
-def lloyd(rows: Tensor, labelled: Tensor, centres: Tensor, *, max_iter: int = 300, backend: str = "torch") -> Found:
+def lloyd(rows: Tensor, labelled: Tensor, centres: Tensor, *, max_iter: int = 300, backend: str = "torch") -> TwoMeans:
     """Iterate from `centres` until no row changes sides; a side is never left empty.
 
     The potential of what is found is Σ_i ‖z_i − μ(i)‖² = Σ_i ‖z_i‖² − Σ_c (2 μ_c · Σ_{i ∈ c} z_i − n_c ‖μ_c‖²), where
@@ -112,7 +112,7 @@ def lloyd(rows: Tensor, labelled: Tensor, centres: Tensor, *, max_iter: int = 30
         centres = (sums / counts[:, None]).to(rows.dtype)
     wide = centres.to(torch.float64)
     explained = 2 * (wide * sums).sum() - counts @ wide.pow(2).sum(dim=1)
-    return Found(centres, positive, float(explained), iteration)
+    return TwoMeans(centres, positive, float(explained), iteration)
 
 
 def orientation_guard(rows: Tensor, labelled: Tensor, centres: Tensor) -> Tensor:

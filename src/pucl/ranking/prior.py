@@ -4,7 +4,6 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from statistics import NormalDist
 from typing import Any
 
@@ -18,13 +17,15 @@ from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
-from pucl.ranking.cvir import MOST, Found, averaged, play
-from pucl.ranking.kernel import LANDMARKS, SPREAD, WIDTH, nystroem, viewed
-from pucl.ranking.stacking import kernel_and_walks
+from pucl.ranking import DEFAULT_RANKER
+from pucl.ranking.kernel_cvir import kernel_draw
+from pucl.ranking.share import with_interval
+from pucl.ranking.stacking import rank_stacked
+from pucl.ranking.whitening import ranked_directions
 from pucl.registry import Entry, get
 
 OWNER = "pucl.estimate_prior"
-AUTO = "bbe"  # what method="auto" means: of scores as they are, of embeddings on those of the labeller "stacked"
+DEFAULT_ESTIMATOR = "bbe"  # what method="auto" means: on scores as they are, on embeddings with those of "stacked"
 REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
 Estimator = Callable[[Array, Array], float]
 
@@ -53,7 +54,7 @@ def estimate_prior(
     Args:
         z: embeddings (n, k), or scores (n,) that rank positives high and come from models that did not see the row.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
-        method: a registered estimator, or ``"auto"``: BBE, on embeddings with the scores of the labeller `stacked`.
+        method: a registered estimator, or ``"auto"``: BBE, on embeddings with the scores of the ranker `stacked`.
         seed: of folds, draws and replicates.
         confidence: of the interval.
         folds: how many folds scores are made with; fewer when P or U is smaller.
@@ -61,45 +62,29 @@ def estimate_prior(
             share in U in both; replicates of a single set draw n_P anew. `to_single_set` turns π into the share of
             positives in the whole set.
         bootstrap: how many replicates the interval comes from.
-        repeats: with ``"auto"`` on embeddings, the draws whose π̂ are averaged, by the number of rows when not given, as
-            for `kernel_cvir`; the interval makes do with the first.
+        repeats: with ``"auto"`` on embeddings, the draws whose scores and π̂ are averaged, by the number of rows when
+            not given, as for `kernel_cvir`.
         options: what else the method takes.
     """
     rows, labelled = _check(z, s)
-    refined = method == "auto" and rows.ndim == 2
-    entry = get("priors", AUTO if method == "auto" else method)
-    if setting not in SETTINGS:
-        raise unknown_name(f"setting of {OWNER}", setting, SETTINGS)
-    check_count(OWNER, "seed", seed, low=0)
-    check_share(OWNER, "confidence", confidence)
-    check_count(OWNER, "folds", folds, low=2)
-    check_count(OWNER, "bootstrap", bootstrap, low=2)
-    if repeats is not None:
-        check_count(OWNER, "repeats", repeats)
+    entry = get("priors", DEFAULT_ESTIMATOR if method == "auto" else method)
+    _check_arguments(seed, confidence, folds, setting, bootstrap, repeats)
     takes = inspect.signature(entry.function).parameters
-    given = {"seed": seed, "confidence": confidence, "folds": folds}
-    keywords = {**{name: value for name, value in given.items() if name in takes}, **_check_options(entry, options)}
+    shared = {"seed": seed, "confidence": confidence, "folds": folds}
+    known = {name: value for name, value in shared.items() if name in takes}
+    keywords = {**known, **_check_options(entry, options)}
+    if method == "auto" and rows.ndim == 2:
+        positive = torch.from_numpy(labelled)
+        ranking = rank_stacked(OWNER, [_floats(rows)], positive, seed=seed, folds=folds, repeats=repeats)
+        return with_interval(DEFAULT_RANKER, ranking.prior.value, ranking.score, positive, **keywords)
 
-    sample, refined_prior = _sample_for(entry, rows, labelled, folds=folds, seed=seed, refined=refined, repeats=repeats)
-    positive, unlabelled = sample[labelled], sample[~labelled]
-    found: PriorEstimate = entry.function(positive, unlabelled, **keywords)
-    if refined:
-        low, high = min(found.low, refined_prior), max(found.high, refined_prior)
-        return PriorEstimate(refined_prior, low, high, "stacked")
+    sample = _sample_for(entry, rows, labelled, folds=folds, seed=seed)
+    p, u = sample[labelled], sample[~labelled]
+    estimate: PriorEstimate = entry.function(p, u, **keywords)
     if "confidence" in takes:
-        return found
-
-    def value_of(p: Array, u: Array) -> float:
-        return float(entry.function(p, u, **keywords).value)
-
-    random = np.random.default_rng(seed)
-    if "vector" in entry.inputs:
-        low, high = _half_samples(
-            value_of, found.value, positive, unlabelled, random, min(bootstrap, REPLICATES), confidence
-        )
-    else:
-        low, high = _bootstrap(value_of, positive, unlabelled, random, bootstrap, confidence, setting == SINGLE_SET)
-    return replace(found, low=max(0.0, min(low, found.value)), high=min(1.0, max(high, found.value)))
+        return estimate
+    random, single_set = np.random.default_rng(seed), setting == SINGLE_SET
+    return _resampled(entry, keywords, estimate, p, u, random, bootstrap, confidence, single_set)
 
 
 def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
@@ -124,30 +109,49 @@ def _check_options(entry: Entry, options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _sample_for(
-    entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int, refined: bool, repeats: int | None
-) -> tuple[Array, float]:
-    """What the estimator takes of every row, a point (n, k), a score (n,) or a probability (n,); and π if refined."""
+def _check_arguments(
+    seed: int, confidence: float, folds: int, setting: str, bootstrap: int, repeats: int | None
+) -> None:
+    if setting not in SETTINGS:
+        raise unknown_name(f"setting of {OWNER}", setting, SETTINGS)
+    check_count(OWNER, "seed", seed, low=0)
+    check_share(OWNER, "confidence", confidence)
+    check_count(OWNER, "folds", folds, low=2)
+    check_count(OWNER, "bootstrap", bootstrap, low=2)
+    if repeats is not None:
+        check_count(OWNER, "repeats", repeats)
+
+
+def _sample_for(entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int) -> Array:
+    """What the estimator takes of every row: a point (n, k), a score (n,) or a probability (n,)."""
     if "vector" in entry.inputs:
-        return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy()), 0.5
+        return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy())
     if rows.ndim == 1:
-        return np.asarray(rows.double().numpy()), 0.5
+        return np.asarray(rows.double().numpy())
     positive = torch.from_numpy(labelled)
-    floats = rows.float() if rows.dtype != torch.float64 else rows
-    points = viewed(OWNER, floats, positive, centred=True, even=None)
+    points = ranked_directions(OWNER, _floats(rows), positive, centred=True, whitening=None)
+    score = kernel_draw(OWNER, points, positive, prior=None, seed=seed, rounds=0, folds=folds).score
+    return np.asarray((score if "score" in entry.inputs else torch.sigmoid(score)).double().numpy())
 
-    @cache
-    def draw(number: int) -> Found:
-        if refined:
-            return kernel_and_walks(OWNER, [points], positive, prior=None, seed=number, folds=folds)
-        return play(
-            OWNER, points, positive, nystroem(points, width=WIDTH, landmarks=LANDMARKS, seed=number),
-            prior=None, seed=number, rounds=0, folds=folds, spread=SPREAD, most=MOST,
-        )  # fmt: skip
 
-    found = draw(seed)
-    scores = found.score if "score" in entry.inputs else torch.sigmoid(found.score)
-    return np.asarray(scores.double().numpy()), averaged(OWNER, draw, positive, seed, repeats if refined else 1).prior
+def _floats(rows: Tensor) -> Tensor:
+    return rows.float() if rows.dtype != torch.float64 else rows
+
+
+def _resampled(
+    entry: Entry, keywords: dict[str, Any], estimate: PriorEstimate, p: Array, u: Array, random: np.random.Generator,
+    replicates: int, confidence: float, single_set: bool,
+) -> PriorEstimate:  # fmt: skip
+    """The estimate with an interval from replicates of the samples of P and of U, widened to contain it."""
+
+    def value_of(positive: Array, unlabelled: Array) -> float:
+        return float(entry.function(positive, unlabelled, **keywords).value)
+
+    if "vector" in entry.inputs:
+        low, high = _half_samples(value_of, estimate.value, p, u, random, min(replicates, REPLICATES), confidence)
+    else:
+        low, high = _bootstrap(value_of, p, u, random, replicates, confidence, single_set)
+    return replace(estimate, low=max(0.0, min(low, estimate.value)), high=min(1.0, max(high, estimate.value)))
 
 
 def _bootstrap(

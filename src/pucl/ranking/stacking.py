@@ -1,4 +1,4 @@
-"""Several held-out scores made one: a regression of P against likely negatives says how much each has to say."""
+"""Several out-of-fold scores made one: a regression of P against likely negatives says how much each counts."""
 
 from collections.abc import Sequence
 
@@ -6,60 +6,128 @@ import torch
 from torch import Tensor
 
 from pucl.numerics.logistic import balanced_weights, fit_logistic
-from pucl.ranking.cvir import MOST, ROUNDS, Found, at_gap, below, play, share_of
-from pucl.ranking.kernel import LANDMARKS, SPREAD, WIDTH, nystroem
-from pucl.ranking.label_spreading import wander
+from pucl.ranking import Ranking
+from pucl.ranking.draws import Draw, draw_seeds, ranking_of
+from pucl.ranking.kernel_cvir import kernel_draw
+from pucl.ranking.label_spreading import spreading_draw
+from pucl.ranking.rows import MAX_ROWS
+from pucl.ranking.share import share_by_bbe
+from pucl.ranking.thresholds import drop_highest, move_to_gap
+from pucl.ranking.whitening import ranked_directions
+from pucl.registry import register
 
+OWNER = "stacked"
 RIDGE = 1e-4  # of the regression, on scores of unit variance
 
 
-def kernel_and_walks(
+@register("rankers", reference="ours; Wolpert 1992")
+def stacked(
+    z: Tensor,
+    labelled: Tensor,
+    *,
+    prior: float | None = None,
+    other_embeddings: Sequence[Tensor] | None = None,
+    seed: int = 0,
+    folds: int = 5,
+    centred: bool = True,
+    whitening: float | None = None,
+    max_rows: int = MAX_ROWS,
+    repeats: int | None = None,
+) -> Ranking:
+    """`kernel_cvir` and `label_spreading` together: out-of-fold scores say how much each of them counts.
+
+        f = w_1 f_kernel + w_2 f_spreading + b,    w ≥ 0
+
+    where w and b are those of a logistic regression of P against likely negatives on both scores of every row, each
+    from models that never saw it. The kernel sees the large shape of the classes, label spreading the small clusters in
+    them. With other embeddings there are two more scores for each of these: what the views of an encoder made it
+    forget, the raw rows still show.
+
+    Args:
+        z: embeddings (n, k).
+        labelled: s, (n,) bool.
+        prior: π; estimated when not given.
+        other_embeddings: of the same rows, (n, k') each.
+        seed: of folds, landmarks and rows that are fitted to.
+        folds: how many folds the scores are made with; fewer when P or U is smaller.
+        centred: as for `kernel_cvir`.
+        whitening: as for `kernel_cvir`.
+        max_rows: how many labelled and how many unlabelled rows are fitted to; all are scored.
+        repeats: draws whose scores and π̂ are averaged, as for `kernel_cvir`.
+    """
+    embeddings = [z, *(other_embeddings or ())]
+    return rank_stacked(
+        OWNER, embeddings, labelled, prior=prior, seed=seed, folds=folds, centred=centred, whitening=whitening,
+        max_rows=max_rows, repeats=repeats,
+    )  # fmt: skip
+
+
+def rank_stacked(
+    owner: str,
+    embeddings: Sequence[Tensor],
+    labelled: Tensor,
+    *,
+    prior: float | None = None,
+    seed: int = 0,
+    folds: int = 5,
+    centred: bool = True,
+    whitening: float | None = None,
+    max_rows: int = MAX_ROWS,
+    repeats: int | None = None,
+) -> Ranking:
+    """`stacked`, for whoever asks; errors are said of `owner`."""
+    seen = [ranked_directions(owner, z, labelled, centred=centred, whitening=whitening) for z in embeddings]
+    draws = [
+        stacked_draw(owner, seen, labelled, prior=prior, seed=number, folds=folds, max_rows=max_rows)
+        for number in draw_seeds(owner, len(labelled), seed, repeats)
+    ]
+    return ranking_of(OWNER, draws, labelled, prior)
+
+
+def stacked_draw(
     owner: str,
     embeddings: Sequence[Tensor],
     labelled: Tensor,
     *,
     prior: float | None,
     seed: int,
-    folds: int = 5,
-    most: int = MOST,
-) -> Found:
-    """The score of `kernel_cvir` and that of `walks` on every embedding, stacked.
+    folds: int,
+    max_rows: int,
+) -> Draw:
+    """One draw: the score of `kernel_cvir` and that of `label_spreading` on every embedding, stacked.
 
     Embeddings (n, k) of the same rows, all of length 1; the folds are the same for all. Scores are of the first's type.
     """
     scores = []
     for rows in embeddings:
-        far = play(
-            owner, rows, labelled, nystroem(rows, width=WIDTH, landmarks=LANDMARKS, seed=seed),
-            prior=prior, seed=seed, rounds=ROUNDS, folds=folds, spread=SPREAD, most=most,
-        )  # fmt: skip
-        near = wander(owner, rows, labelled, prior=prior, seed=seed, folds=folds, most=most)
-        scores += [found.score.to(embeddings[0].dtype) for found in (far, near)]
+        kernel = kernel_draw(owner, rows, labelled, prior=prior, seed=seed, folds=folds, max_rows=max_rows)
+        spreading = spreading_draw(owner, rows, labelled, prior=prior, seed=seed, folds=folds, max_rows=max_rows)
+        scores += [draw.score.to(embeddings[0].dtype) for draw in (kernel, spreading)]
     return stack(scores, labelled, prior=prior)
 
 
 @torch.no_grad()
-def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) -> Found:
-    """The sum of scores (n,) that best tells P from U, then from those rows of U that it takes for negatives.
+def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) -> Draw:
+    """The sum of scores (n,) that best separates P from U, then from those rows of U that it takes for negatives.
 
         f = Σ_m w_m (f_m − mean f_m) / sd f_m + b,    w_m ≥ 0
 
-    The scores of a row come from models that never saw it, so that a score that has learnt its rows by heart gets no
-    weight for that.
+    The scores of a row come from models that never saw it, so that a score that has memorised its rows gets no weight
+    for that.
     """
     columns = torch.stack([_standardised(score) for score in scores], dim=1)
-    score = _weighed(columns, labelled, ~labelled)
-    share = share_of(score, labelled) if prior is None else prior
-    score = _weighed(columns, labelled, below(score, ~labelled, share))
+    score = _regressed(columns, labelled, ~labelled)
+    share = share_by_bbe(score, labelled) if prior is None else prior
+    score = _regressed(columns, labelled, drop_highest(score, ~labelled, share))
     if prior is None:
-        share = at_gap(score[~labelled], score[labelled], share_of(score, labelled))
-    return Found(score, share)
+        share = move_to_gap(score[~labelled], score[labelled], share_by_bbe(score, labelled))
+    return Draw(score, share)
 
 
-def _weighed(columns: Tensor, labelled: Tensor, negative: Tensor) -> Tensor:
+def _regressed(columns: Tensor, labelled: Tensor, negative: Tensor) -> Tensor:
     """Logits (n,) of a logistic regression of P against other rows; columns it would subtract are left out.
 
-    Where that leaves none, chance has turned them all around: they count as they are, and alike.
+    Where that leaves none, chance has turned them all around: their plain mean is taken.
     """
     train = labelled | negative
     goal = labelled[train]
@@ -68,7 +136,7 @@ def _weighed(columns: Tensor, labelled: Tensor, negative: Tensor) -> Tensor:
     if helps.all():
         logits: Tensor = layer(columns)[:, 0]
         return logits
-    return _weighed(columns[:, helps], labelled, negative) if helps.any() else columns.mean(dim=1)
+    return _regressed(columns[:, helps], labelled, negative) if helps.any() else columns.mean(dim=1)
 
 
 def _standardised(score: Tensor) -> Tensor:

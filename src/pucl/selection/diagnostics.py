@@ -11,9 +11,9 @@ from pucl.encoders.inputs import Standardise, check_finite
 from pucl.errors import Described, bad_argument, check_count
 from pucl.labels import check_labels
 from pucl.numerics.auc import auc, null_error, spearman, weighted_auc
+from pucl.numerics.kmeans import kmeans
 from pucl.numerics.logistic import fit_logistic, stratified_folds
 from pucl.pseudo_labels import PseudoLabels
-from pucl.pseudo_labels.kmeans import kmeans
 
 OWNER = "pucl.diagnose"
 MOST_CLUSTERS = 100

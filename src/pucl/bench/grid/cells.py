@@ -17,13 +17,17 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pucl.pseudo_labels.labellers import RENAMED_OPTIONS
+
 Config = dict[str, Any]
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
 PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encoder trained by it
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about every view
-BESIDE, RAW = "beside", "raw"  # an option of labellers in grids: what else they see, and its only value
+OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
+# Options of labellers as stored cells have them, by the names they have now: a cell keeps its key.
+STORED_OPTIONS: Mapping[str, str] = MappingProxyType({new: old for old, new in RENAMED_OPTIONS.items()})
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
 KEYS: Mapping[str, Any] = MappingProxyType(
@@ -84,6 +88,16 @@ def usual_setting(task: str) -> str:
 def teacher_of(config: Mapping[str, Any]) -> Config:
     """The configuration of the pipeline that a cell learns from."""
     return {**{key: config[key] for key in PLACE_KEYS}, **config["teacher"]}
+
+
+def stored_options(options: Mapping[str, Any]) -> Config:
+    """Options of a labeller under the names that stored cells have."""
+    return {STORED_OPTIONS.get(name, name): value for name, value in options.items()}
+
+
+def current_options(options: Mapping[str, Any]) -> Config:
+    """Options of a labeller in a cell under the names they have now."""
+    return {RENAMED_OPTIONS.get(name, name): value for name, value in options.items()}
 
 
 def variant_of(config: Mapping[str, Any]) -> str:

@@ -14,7 +14,8 @@
 | finetune_ceiling | the truth | encoder and linear layer together | every training label |
 
 A grid adds its own under ``[top.NAME]``, with the keys `labeller`, `head`, `prior`, `labeller_options`, `head_options`.
-With ``labeller_options = { beside = "raw" }`` a labeller that can weigh several embeddings sees the raw rows too.
+With ``labeller_options = { other_embeddings = "raw" }`` a labeller that can weigh several embeddings sees the raw rows
+too.
 With ``labeller = "teacher"`` the labels are the probabilities of another pipeline on the same rows, which `teacher`
 describes: a table with `encoder`, `recipe`, `top` and, where it is not the cell's own, `objective`. With
 ``head_options = { match = true }`` fine-tuning asks it about every view of a row, not once about the row.
@@ -24,12 +25,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from pucl.bench.grid.cells import BESIDE, FINE_TUNE, KNN, KNN_OPTIONS, MATCH, ORACLE, RAW, TEACHER, TRUTH, Config
+from pucl.bench.grid.cells import (
+    FINE_TUNE,
+    KNN,
+    KNN_OPTIONS,
+    MATCH,
+    ORACLE,
+    OTHERS,
+    RAW,
+    TEACHER,
+    TRUTH,
+    Config,
+    stored_options,
+)
 from pucl.bench.grid.options import keywords, resolved
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.grid.toml import as_name, as_table
 from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
 from pucl.errors import bad_argument, blamed_on, check_known, unknown_name
+from pucl.pseudo_labels.labellers import RENAMED, labeller, labellers, renamed_options
 from pucl.registry import entries, get
 
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
@@ -48,7 +62,7 @@ BUILT_IN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "finetune_ceiling": {"labeller": TRUTH, "head": FINE_TUNE, "head_options": {"renew": False}},
     }
 )
-AUTO = "kernel_cvir"  # what "auto" means in grids: the default labeller when most stored cells were run
+FIRST_LABELLER = "kernel_cvir"  # what "auto" means in grids: the default labeller when most stored cells were run
 NOT_FOR_GRIDS = ("prior", "seed", "device", "teacher")  # they come from the cell
 
 
@@ -63,7 +77,7 @@ def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
     head, labeller = given.get("head"), given.get("labeller")
     if not isinstance(head, str):
         raise bad_argument(owner, "head", f"the name of a head, '{FINE_TUNE}' or '{KNN}'", head)
-    labeller = AUTO if labeller == "auto" else labeller
+    labeller = _labeller_name(labeller)
     if labeller is None and head not in ("nnpu", "upu"):
         raise bad_argument(owner, "labeller", f"given with the head {head!r}", None)
     if (labeller == TEACHER) != (TEACHER in given):
@@ -103,19 +117,30 @@ def check_prior(owner: str, prior: Any) -> str | None:
     return None if prior is None else str(prior)
 
 
-def _labeller_options(labeller: Any, given: Any) -> dict[str, Any]:
-    owner = f"labeller {labeller!r}"
-    if labeller in (None, TRUTH, TEACHER):
+def _labeller_options(name: Any, given: Any) -> dict[str, Any]:
+    owner = f"labeller {name!r}"
+    if name in (None, TRUTH, TEACHER):
         return resolved(owner, {}, given)
-    known = tuple(entries("pseudo-labellers"))
-    if labeller not in known:
-        raise unknown_name("labeller", labeller, ("auto", TRUTH, TEACHER, *known))
-    function = get("pseudo-labellers", labeller).function
-    kinds = {**get_type_hints(function), BESIDE: str | None}  # by name
+    entry = labellers()[name]
+    function = entry.function
+    kinds = {**get_type_hints(function), OTHERS: str | None}  # by name
+    if isinstance(given, Mapping):
+        given = renamed_options(owner, entry, given)
     options = resolved(owner, keywords(function), given, kinds=kinds, without=NOT_FOR_GRIDS)
-    if options.get(BESIDE, RAW) != RAW:
-        raise bad_argument(owner, BESIDE, f"{RAW!r}, the rows themselves", options[BESIDE])
-    return options
+    if options.get(OTHERS, RAW) != RAW:
+        raise bad_argument(owner, OTHERS, f"{RAW!r}, the rows themselves", options[OTHERS])
+    return stored_options(options)
+
+
+def _labeller_name(given: Any) -> Any:
+    """The name of a labeller as it is now; None, the truth and a teacher stay."""
+    if given in (None, TRUTH, TEACHER):
+        return given
+    if given == "auto":
+        return FIRST_LABELLER
+    if not isinstance(given, str) or given not in {*labellers(), *RENAMED}:
+        raise unknown_name("labeller", given, ("auto", TRUTH, TEACHER, *labellers()))
+    return labeller(given, owner="grid").name
 
 
 def _head_options(head: str, given: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pucl
 from pucl.bench.grid.cells import FINE_TUNE, ORACLE, PLAIN, TEACHER, is_baseline, registered
+from pucl.pseudo_labels.labellers import FAMILIES as LABELLERS
 from pucl.registry import entries
 
 PACKAGE = "pucl"
@@ -138,7 +139,8 @@ def _entries_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
             yield "priors", None
         return
     yield from _entries_of_encoder(config)
-    yield from (("pseudo-labellers", config["labeller"] or ""), ("heads", config["head"]))
+    yield from ((family, config["labeller"] or "") for family in LABELLERS)
+    yield "heads", config["head"]
     if config["head"] == FINE_TUNE:
         yield "views", config["head_options"].get("view")
     if TEACHER in config:

@@ -9,7 +9,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pucl.bench.grid.cells import BESIDE, FINE_TUNE, KNN, MATCH, SUPERVISED, TEACHER, TRUTH, canonical, registered
+from pucl.bench.grid.cells import (
+    FINE_TUNE,
+    KNN,
+    MATCH,
+    OTHERS,
+    SUPERVISED,
+    TEACHER,
+    TRUTH,
+    canonical,
+    current_options,
+    registered,
+)
 from pucl.bench.grid.options import from_json
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
 from pucl.bench.grid.tune_options import tune
@@ -55,13 +66,14 @@ class Frozen:
             return PseudoLabels.from_probability(torch.sigmoid(logits), labelled)
         key = canonical([config["labeller"], config["labeller_options"], told])
         if key not in self._labels:
-            how = from_json(config["labeller_options"])
-            if BESIDE in how:
-                how[BESIDE] = [_raw(self.problem).to(self.device)]
+            how = current_options(from_json(config["labeller_options"]))
+            if OTHERS in how:
+                how[OTHERS] = [_raw(self.problem).to(self.device)]
             seed = self.problem.seed
             self._labels[key] = pseudo_label(
-                self.z, self.problem.s, method=config["labeller"], prior=told, told=self.told, seed=seed, **how
-            )
+                self.z, self.problem.s, method=config["labeller"], prior=told, seen_by_encoder=self.told, seed=seed,
+                **how,
+            )  # fmt: skip
         return self._labels[key]
 
     def sample(self) -> tuple[Problem, Tensor]:

@@ -1,0 +1,58 @@
+"""Labellers by name: every ranker and every pseudo-labeller, and what they were called before."""
+
+import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pucl.deprecation import warn_renamed
+from pucl.errors import bad_argument, unknown_name
+from pucl.ranking import DEFAULT_RANKER
+from pucl.registry import Entry, entries
+
+FAMILIES = ("rankers", "pseudo-labellers")
+RENAMED: Mapping[str, str] = MappingProxyType({"walks": "label_spreading"})
+RENAMED_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "even": "whitening",
+        "most": "max_rows",
+        "neighbours": "n_neighbors",
+        "on": "alpha",
+        "beside": "other_embeddings",
+    }
+)
+
+
+def labellers() -> Mapping[str, Entry]:
+    """Everything that labels rows, by name in alphabetical order: rankers and pseudo-labellers."""
+    return MappingProxyType(
+        dict(sorted((name, entry) for family in FAMILIES for name, entry in entries(family).items()))
+    )
+
+
+def labeller(name: str, *, owner: str = "pucl.pseudo_label") -> Entry:
+    """A labeller by name, also by an old one; ``"auto"`` is the default ranker.
+
+    An unknown name is answered with the nearest of all labellers.
+    """
+    known = labellers()
+    if name == "auto":
+        return known[DEFAULT_RANKER]
+    if name in RENAMED:
+        warn_renamed(owner, name, RENAMED[name], stacklevel=4)
+        name = RENAMED[name]
+    if name not in known:
+        raise unknown_name("labeller", name, known)
+    return known[name]
+
+
+def renamed_options(owner: str, entry: Entry, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a labeller under the names they have now; one under its old name is taken, with a warning."""
+    takes, current = inspect.signature(entry.function).parameters, dict(options)
+    for old, new in RENAMED_OPTIONS.items():
+        if old in options and old not in takes and new in takes:
+            if new in options:
+                raise bad_argument(owner, new, f"given once, not as {old!r} too", options[new])
+            warn_renamed(owner, old, new, stacklevel=5)
+            current[new] = current.pop(old)
+    return current

@@ -1,0 +1,110 @@
+"""pseudo_label: from embeddings and PU labels to pseudo-labels, by any labeller."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pucl.deprecation import renamed_arguments
+from pucl.encoders.inputs import check_finite
+from pucl.errors import Described, bad_argument, check_count, check_share
+from pucl.labels import check_labels
+from pucl.pseudo_labels.labellers import labeller, renamed_options
+from pucl.pseudo_labels.outcome import PseudoLabels
+from pucl.ranking import DEFAULT_RANKER, Ranking
+
+OWNER = "pucl.pseudo_label"
+OTHERS = "other_embeddings"
+
+
+@renamed_arguments(OWNER, told="seen_by_encoder", beside=OTHERS)
+def pseudo_label(
+    z: Any,
+    s: Any,
+    *,
+    method: str = "auto",
+    prior: float | None = None,
+    seen_by_encoder: Any | None = None,
+    other_embeddings: Sequence[Any] | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> PseudoLabels:
+    """Pseudo-label every row of an embedding.
+
+    A strong encoder that sees who is labelled can memorise these rows and draw them apart from the positives inside U;
+    labels and π̂ then come out too low. Show the encoder some of the labels only, and say which in `seen_by_encoder`:
+    these rows are positive, but the other labelled rows alone stand for the positives.
+
+    Args:
+        z: embeddings (n, k), finite.
+        s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
+        method: a registered ranker or pseudo-labeller, or ``"auto"``.
+        prior: π, the share of positives among the unlabelled rows; estimated or not needed when not given.
+        seen_by_encoder: the rows whose label the encoder was trained with, as a mask (n,), where that is not all of
+            the labelled ones.
+        other_embeddings: of the same rows, such as the rows themselves (n, k'), for a method that can weigh several
+            against each other: ``"stacked"``, the default.
+        seed: of whatever is random in the method.
+        options: what else the method takes.
+    """
+    rows = _check_embedding("z", z)
+    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER)).to(rows.device)
+    if prior is not None:
+        check_share(OWNER, "prior", prior)
+    check_count(OWNER, "seed", seed, low=0)
+    entry = labeller(method)
+    others = [] if other_embeddings is None else _check_others(other_embeddings, rows)
+    if others and OTHERS not in inspect.signature(entry.function).parameters:
+        raise bad_argument(OWNER, OTHERS, f"given with a method that takes it, such as {DEFAULT_RANKER!r}", entry.name)
+    unseen = None if seen_by_encoder is None else ~_check_seen(seen_by_encoder, labelled)
+    if unseen is not None:
+        rows, labelled, others = rows[unseen], labelled[unseen], [embedding[unseen] for embedding in others]
+    more = {OTHERS: others} if others else {}
+    options = renamed_options(OWNER, entry, options)
+    outcome = entry.function(rows, labelled, prior=prior, seed=seed, **more, **options)
+    pseudo: PseudoLabels = PseudoLabels.from_ranking(outcome, labelled) if isinstance(outcome, Ranking) else outcome
+    return pseudo if unseen is None else pseudo.spread(unseen)
+
+
+def _check_embedding(argument: str, given: Any) -> Tensor:
+    try:
+        rows = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        got = Described(f"a {type(given).__name__} that holds no such matrix")
+        raise bad_argument(OWNER, argument, "a floating-point matrix (n, k)", got) from None
+    if rows.ndim != 2 or not rows.is_floating_point():
+        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
+        raise bad_argument(OWNER, argument, "a floating-point matrix (n, k)", got)
+    if rows.dtype in (torch.bfloat16, torch.float16):
+        rows = rows.float()
+    check_finite(OWNER, argument, rows)
+    if (rows == rows[:1]).all():
+        got = Described("all rows equal" if len(rows) else "no rows")
+        raise bad_argument(OWNER, argument, "at least two different rows", got)
+    return rows
+
+
+def _check_others(given: Any, z: Tensor) -> list[Tensor]:
+    """The other embeddings, of as many rows as z and on its device."""
+    if not isinstance(given, list | tuple):
+        raise bad_argument(OWNER, OTHERS, "a list of matrices", Described(type(given).__name__))
+    others = [_check_embedding(f"{OTHERS}[{number}]", rows).to(z.device) for number, rows in enumerate(given)]
+    for number, rows in enumerate(others):
+        if len(rows) != len(z):
+            allowed = f"a matrix of {len(z)} rows, as many as z has"
+            raise bad_argument(OWNER, f"{OTHERS}[{number}]", allowed, Described(f"{len(rows)} rows"))
+    return others
+
+
+def _check_seen(given: Any, labelled: Tensor) -> Tensor:
+    rows, argument = torch.as_tensor(given), "seen_by_encoder"
+    if rows.dtype != torch.bool or rows.shape != labelled.shape:
+        got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
+        raise bad_argument(OWNER, argument, f"a mask of length {len(labelled)}, one per row of z", got)
+    rows = rows.to(labelled.device)
+    if bool((rows & ~labelled).any()) or not bool((labelled & ~rows).any()):
+        got = Described(f"{int((rows & ~labelled).sum())} unlabelled and {int((rows & labelled).sum())} labelled rows")
+        raise bad_argument(OWNER, argument, f"some of the {int(labelled.sum())} labelled rows, not all of them", got)
+    return rows

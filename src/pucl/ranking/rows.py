@@ -1,0 +1,31 @@
+"""Which rows a ranker holds out, fold by fold, and which it fits to where there are very many."""
+
+import torch
+from torch import Generator, Tensor
+
+from pucl.errors import Described, bad_argument
+from pucl.numerics.logistic import stratified_folds
+
+MAX_ROWS = 20_000  # by default, of P and of U
+
+
+def folds_of(owner: str, labelled: Tensor, folds: int, seed: int) -> Tensor:
+    """The fold of every row (n,), at most as many as there are rows of either kind."""
+    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
+    if min(n_p, n_u) < 2:
+        got = Described(f"{n_p} labelled and {n_u} unlabelled")
+        raise bad_argument(owner, "s", "labels with at least two rows of each kind, to hold one out", got)
+    return stratified_folds(labelled, min(folds, n_p, n_u), seed)
+
+
+def fitted_rows(labelled: Tensor, max_rows: int, seed: int) -> Tensor:
+    """The numbers of the rows that are fitted to: at most so many labelled, then at most so many unlabelled ones."""
+    return torch.cat([_some(kind, max_rows, seed) for kind in (labelled, ~labelled)])
+
+
+def _some(members: Tensor, max_rows: int, seed: int) -> Tensor:
+    """The numbers of at most `max_rows` random rows of those marked, in order."""
+    rows = members.cpu().nonzero().flatten()
+    if len(rows) > max_rows:
+        rows = rows[torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:max_rows]].sort().values
+    return rows.to(members.device)
