@@ -80,7 +80,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.fixture
 def one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labellers that would average several draws make do with one, for time."""
-    monkeypatch.setattr("pucl.ranking.cvir.REPEATS", ())
+    monkeypatch.setattr("pucl.ranking.draws.REPEATS", ())
 
 
 def heads(text: str) -> list[str]:

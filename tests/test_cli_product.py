@@ -202,7 +202,7 @@ def one_line(run: Run, message: str) -> bool:
         ((*READ, "--prior", "km3"), "unknown priors 'km3': did you mean 'km"),
         ((*READ, "--encoder", "resnet19"), "unknown encoders 'resnet19': did you mean 'resnet18'?"),
         ((*READ, "--objective", "puncee"), "unknown losses 'puncee': did you mean 'punce'?"),
-        ((*READ, "--labeller", "pulp"), "unknown pseudo-labellers 'pulp': did you mean 'pupl'?"),
+        ((*READ, "--labeller", "pulp"), "unknown labeller 'pulp': did you mean 'pupl'?"),
         ((*READ, "--view", "scraf"), "unknown views 'scraf': did you mean 'scarf'?"),
         ((*READ, "--head", "forest"), "unknown head of a model 'forest'"),
         ((*READ, "--encoder", "small_cnn"), "encoder 'small_cnn'"),

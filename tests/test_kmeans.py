@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-import pucl.pseudo_labels.kmeans as module
+import pucl.numerics.kmeans as module
 from pucl.errors import InputError
-from pucl.pseudo_labels.kmeans import Clusters, _fill_empty, _lloyd, _Rows, kmeans
+from pucl.numerics.kmeans import Clusters, _fill_empty, _lloyd, _Rows, kmeans
 
 
 def blobs(n: int = 900, *, k: int = 8, d: int = 5, spread: float = 1.0, seed: int = 0) -> Tensor:

@@ -13,7 +13,7 @@ from pucl.baselines.shared.training_problem import PUProblem
 from pucl.encoders.inputs import Standardise
 from pucl.errors import InputError
 from pucl.pseudo_labels import PseudoLabels
-from pucl.ranking.kernel import WIDE, directions, viewpoint
+from pucl.ranking.whitening import WIDE, directions, fit_whitening
 
 Floats = NDArray[np.float32]
 
@@ -102,12 +102,12 @@ def test_of_very_many_columns_the_first_axes_stand_for_all() -> None:
     exact = exact - exact.mean(dim=0)
     variances, axes = torch.linalg.eigh((exact.T @ exact / 500).double())
     exact = F.normalize(exact @ (axes * (variances.clamp(min=0) / variances[-1] + 1e-3) ** -0.25).float(), dim=1)
-    found = directions(wide, even=0.5)
+    found = directions(wide, whitening=0.5)
     assert found.shape[1] < wide.shape[1]
     assert torch.allclose(found @ found.T, exact @ exact.T, atol=0.01)
     plain = directions(wide)
     assert plain.shape[1] < wide.shape[1] and not torch.allclose(plain @ plain.T, exact @ exact.T, atol=0.01)
-    view = viewpoint(wide, centred=True, even=0.5)
+    view = fit_whitening(wide, centred=True, whitening=0.5)
     assert torch.allclose(view(wide[:3]), found[:3], atol=1e-5), "a row is seen alike alone and with others"
 
 

@@ -18,7 +18,7 @@ from pucl.priors.scott import scott
 from pucl.priors.settings import from_single_set, to_single_set
 from pucl.priors.tice import tice
 from pucl.pseudo_labels import pseudo_label
-from pucl.ranking.prior import AUTO, estimate_prior
+from pucl.ranking.prior import DEFAULT_ESTIMATOR, estimate_prior
 from pucl.registry import entries
 
 Array = NDArray[np.float64]
@@ -222,7 +222,7 @@ def test_auto_is_bbe_on_scores_and_the_default_labeller_on_embeddings() -> None:
     assert found.value == pseudo_label(torch.as_tensor(z), s, method="auto").prior and found.method == "stacked"
     assert found.low <= found.value <= found.high
     score = z[:, 0]
-    expected: PriorEstimate = entries("priors")[AUTO].function(score[s], score[~s])
+    expected: PriorEstimate = entries("priors")[DEFAULT_ESTIMATOR].function(score[s], score[~s])
     assert estimate_prior(score, s) == expected, "scores are taken as they are"
 
 

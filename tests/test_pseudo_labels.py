@@ -14,8 +14,10 @@ from pucl.priors.bbe import bbe
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.pseudo_labels.prototypes import log_ratio
 from pucl.pseudo_labels.pupl import orientation_guard, seed_centres
-from pucl.ranking.cvir import at_gap, play
-from pucl.ranking.kernel import FLAT, directions, nystroem
+from pucl.ranking.cvir import cross_fitted_rounds
+from pucl.ranking.kernel import KernelFeatures
+from pucl.ranking.thresholds import move_to_gap
+from pucl.ranking.whitening import FLAT, directions
 
 
 def modes(n: int = 1500, *, k: int = 6, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -53,15 +55,15 @@ def pupl_by_hand(z: Tensor, s: Tensor, start: int) -> list[bool]:
         negative = mean([r for r, v in zip(rows, labels, strict=True) if not v])
 
 
-def test_rows_the_encoder_was_told_of_do_not_stand_for_the_positives() -> None:
-    """Half of P was learnt by heart and lies apart from all others: with it π̂ is half of what it is."""
+def test_rows_seen_by_the_encoder_do_not_stand_for_the_positives() -> None:
+    """Half of P was memorised and lies apart from all others: with it π̂ is half of what it is."""
     g = torch.Generator().manual_seed(0)
     y, s = torch.arange(1200) < 600, torch.arange(1200) < 200
     z = torch.randn(1200, 4, generator=g)
     z[:, 0] += 6 * y.float()
-    told = torch.arange(1200) < 100
-    z[told, 1] += 12
-    blind, aware = pseudo_label(z, s, seed=0), pseudo_label(z, s, told=told, seed=0)
+    seen = torch.arange(1200) < 100
+    z[seen, 1] += 12
+    blind, aware = pseudo_label(z, s, seed=0), pseudo_label(z, s, seen_by_encoder=seen, seed=0)
     assert blind.prior < 0.3 and aware.prior == pytest.approx(0.4, abs=0.03)
     right = [float((found.labels == y).float().mean()) for found in (blind, aware)]
     assert right[1] > max(0.96, right[0] + 0.05) and bool(aware.labels[s].all())
@@ -69,20 +71,26 @@ def test_rows_the_encoder_was_told_of_do_not_stand_for_the_positives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("seen", "message"),
     [
-        ([True] * 3, "told must be a mask of length 40, one per row of z; got torch.bool of shape (3,)"),
-        ([1] + [0] * 39, "told must be a mask of length 40, one per row of z; got torch.int64 of shape (40,)"),
+        ([True] * 3, "seen_by_encoder must be a mask of length 40, one per row of z; got torch.bool of shape (3,)"),
+        (
+            [1] + [0] * 39,
+            "seen_by_encoder must be a mask of length 40, one per row of z; got torch.int64 of shape (40,)",
+        ),
         (
             [True] * 4 + [False] * 36,
-            "told must be some of the 4 labelled rows, not all of them; got 0 unlabelled",
+            "seen_by_encoder must be some of the 4 labelled rows, not all of them; got 0 unlabelled",
         ),
-        ([False] * 39 + [True], "told must be some of the 4 labelled rows, not all of them; got 1 unlabelled and 0"),
+        (
+            [False] * 39 + [True],
+            "seen_by_encoder must be some of the 4 labelled rows, not all of them; got 1 unlabelled and 0",
+        ),
     ],
 )
-def test_bad_told_rows(told: list[Any], message: str) -> None:
+def test_bad_rows_seen_by_the_encoder(seen: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        pseudo_label(torch.rand(40, 3), torch.arange(40) < 4, told=told)
+        pseudo_label(torch.rand(40, 3), torch.arange(40) < 4, seen_by_encoder=seen)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -153,16 +161,19 @@ def test_loud_axes_are_made_quieter() -> None:
     z, y = loud()
     labelled = torch.arange(1500) % 4 == 0  # 375, half of the positives
     plain, ours, more = (
-        pseudo_label(z, labelled, method="kernel_cvir", even=even, prior=1 / 3, repeats=1) for even in (0, None, 0.5)
+        pseudo_label(z, labelled, method="kernel_cvir", whitening=whitening, prior=1 / 3, repeats=1)
+        for whitening in (0, None, 0.5)
     )
     assert 1 - accuracy(ours, labelled, y) < 0.6 * (1 - accuracy(plain, labelled, y))
     assert torch.equal(ours.labels, more.labels)
     few = labelled & (torch.arange(1500) < 900)  # 225 of them
-    plain, ours = (pseudo_label(z, few, method="kernel_cvir", even=even, prior=0.4, repeats=1) for even in (0, None))
+    plain, ours = (
+        pseudo_label(z, few, method="kernel_cvir", whitening=whitening, prior=0.4, repeats=1) for whitening in (0, None)
+    )
     assert torch.equal(ours.probability, plain.probability), "many axes need many labelled rows"
     for wrong in (-0.1, 1.5, "all"):
-        with pytest.raises(InputError, match=r"even.*\[0, 1\]"):
-            pseudo_label(z, labelled, method="kernel_cvir", even=wrong)
+        with pytest.raises(InputError, match=r"whitening.*\[0, 1\]"):
+            pseudo_label(z, labelled, method="kernel_cvir", whitening=wrong)
 
 
 def test_axes_made_alike_by_hand() -> None:
@@ -170,13 +181,13 @@ def test_axes_made_alike_by_hand() -> None:
     a, b = (0.9**0.5, 0.1**0.5)
     z = torch.tensor([[a, b, 0.0], [-a, -b, 0.0], [a, -b, 0.0], [-a, b, 0.0]])
     assert torch.allclose(directions(z), z)
-    for even in (0.5, 1.0):
-        found = directions(5 * z, even=even)
-        slope = (b / a) * ((1 / 9 + FLAT) / (1 + FLAT)) ** (-even / 2)  # 1 / 3 made 3^(−1/2), and 1
+    for whitening in (0.5, 1.0):
+        found = directions(5 * z, whitening=whitening)
+        slope = (b / a) * ((1 / 9 + FLAT) / (1 + FLAT)) ** (-whitening / 2)  # 1 / 3 made 3^(−1/2), and 1
         lengths = (found @ found.T)[0]
         cos = (1 - slope**2) / (1 + slope**2)
         assert torch.allclose(lengths, torch.tensor([1.0, -1.0, cos, -cos]), atol=1e-5)
-    assert directions(torch.ones(4, 3), even=0.5).isfinite().all()
+    assert directions(torch.ones(4, 3), whitening=0.5).isfinite().all()
 
 
 @pytest.mark.usefixtures("one_draw")
@@ -199,7 +210,7 @@ def test_a_given_prior_is_the_share_labelled_positive(method: str) -> None:
         ({"prior": 0}, "prior must be a number strictly between 0 and 1; got 0"),
         ({"prior": 1.0}, "prior must be a number strictly between 0 and 1; got 1.0"),
         ({"s": [1, 0, 0, 0, 0, 0]}, "at least two rows of each kind, to hold one out; got 1 labelled and 5"),
-        ({"method": "cvri"}, "unknown pseudo-labellers 'cvri': did you mean 'cvir'?"),
+        ({"method": "cvri"}, "unknown labeller 'cvri': did you mean 'cvir'?"),
         ({"seed": -1}, "seed must be a whole number ≥ 0; got -1"),
         ({"method": "kernel_cvir", "rounds": -1}, "rounds must be a whole number ≥ 0; got -1"),
         ({"method": "kernel_cvir", "spread": 0.0}, "spread must be a finite number > 0; got 0.0"),
@@ -282,16 +293,16 @@ def chance(n: int, k: int, *, n_p: int, seed: int) -> tuple[Tensor, Tensor]:
     return F.normalize(torch.randn(n, k, generator=Generator().manual_seed(seed)), dim=1), torch.arange(n) < n_p
 
 
-def play_on(z: Tensor, labelled: Tensor, **change: Any) -> tuple[Tensor, float]:
-    how: dict[str, Any] = {"prior": None, "seed": 0, "rounds": 10, "folds": 5, "spread": 50.0, "most": 20_000}
-    return play("test", z, labelled, lambda x: x, **{**how, **change})
+def rounds_on(z: Tensor, labelled: Tensor, **change: Any) -> tuple[Tensor, float]:
+    how: dict[str, Any] = {"prior": None, "seed": 0, "rounds": 10, "folds": 5, "spread": 50.0, "max_rows": 20_000}
+    return cross_fitted_rounds("test", z, labelled, lambda x: x, **{**how, **change})
 
 
 def test_no_row_is_scored_by_a_model_that_has_seen_it() -> None:
     # Labels without any relation to z: honest scores are at chance, whatever the rounds drop.
     z, labelled = chance(400, 60, n_p=200, seed=0)
     for rounds in (0, 5):
-        score = play_on(z, labelled, rounds=rounds, prior=0.5)[0]
+        score = rounds_on(z, labelled, rounds=rounds, prior=0.5)[0]
         share = (score[labelled][:, None] > score[~labelled]).float().mean()
         assert abs(float(share) - 0.5) < 0.1
     seen = fit_logistic(z, labelled, torch.ones(400), l2=1e-6)(z)[:, 0]
@@ -303,7 +314,7 @@ def test_rounds_do_not_lower_the_prior_by_themselves() -> None:
     values = []
     for seed in range(5):
         z, labelled = chance(600, 100, n_p=100, seed=seed)
-        values.append(play_on(z, labelled, seed=seed)[1])
+        values.append(rounds_on(z, labelled, seed=seed)[1])
     assert sum(values) / 5 > 0.85
 
 
@@ -318,16 +329,16 @@ def test_equal_unlabelled_rows_are_never_all_called_positive(method: str) -> Non
 def test_what_is_not_fitted_to_is_scored_all_the_same() -> None:
     z, labelled, _ = modes(3000)
     rows = F.normalize(z, dim=1)
-    some, every = (play_on(rows, labelled, most=most)[0] for most in (150, 20_000))
+    some, every = (rounds_on(rows, labelled, max_rows=max_rows)[0] for max_rows in (150, 20_000))
     assert some.isfinite().all() and float(torch.corrcoef(torch.stack([some, every]))[0, 1]) > 0.9
 
 
 def test_landmarks_give_the_kernel() -> None:
     z, _ = chance(50, 4, n_p=5, seed=0)
     z = z.double()
-    f = nystroem(z, width=0.5, landmarks=50, seed=0)(z)
+    f = KernelFeatures(z, width=0.5, landmarks=50, seed=0)(z)
     assert torch.allclose(f @ f.T, torch.exp((z @ z.T - 1) / 0.5), atol=1e-4)
-    few = nystroem(z, width=0.5, landmarks=10, seed=0)(z)
+    few = KernelFeatures(z, width=0.5, landmarks=10, seed=0)(z)
     assert few.shape[1] <= 10 and (few.pow(2).sum(1) <= 1 + 1e-6).all()
 
 
@@ -345,9 +356,9 @@ def test_a_clear_gap_near_the_estimate_is_the_share() -> None:
     apart, together = (torch.randn(2000, generator=g) + gap * positive for gap in (8.0, 1.5))
     few, many = (torch.randn(n, generator=g) + 8 for n in (100, 10_000))
     for wrong in (0.38, 0.45, 0.52):
-        assert at_gap(apart, few, wrong) == pytest.approx(0.45, abs=0.003)
-        assert at_gap(together, few - 6.5, wrong) == wrong, "no gap"
-        assert at_gap(apart, many, wrong) == pytest.approx(wrong, abs=0.008), "P is large: π̂ is trusted"
+        assert move_to_gap(apart, few, wrong) == pytest.approx(0.45, abs=0.003)
+        assert move_to_gap(together, few - 6.5, wrong) == wrong, "no gap"
+        assert move_to_gap(apart, many, wrong) == pytest.approx(wrong, abs=0.008), "P is large: π̂ is trusted"
 
 
 def test_a_gap_between_two_modes_of_the_positives_is_no_border() -> None:
@@ -355,8 +366,8 @@ def test_a_gap_between_two_modes_of_the_positives_is_no_border() -> None:
     mode = torch.arange(2000) % 4  # negatives, negatives, positives, positives further up
     scores = torch.randn(2000, generator=g) + torch.tensor([0.0, 0.0, 8.0, 18.0])[mode]
     positive = torch.randn(40, generator=g) + torch.tensor([8.0, 18.0]).repeat(20)
-    assert at_gap(scores, positive, 0.4) == pytest.approx(0.5, abs=0.003)
-    assert at_gap(scores, positive[1::2], 0.3) == pytest.approx(0.25, abs=0.003), "P knows of the upper mode only"
+    assert move_to_gap(scores, positive, 0.4) == pytest.approx(0.5, abs=0.003)
+    assert move_to_gap(scores, positive[1::2], 0.3) == pytest.approx(0.25, abs=0.003), "P knows of the upper mode only"
 
 
 def test_prototypes_with_few_rows() -> None:

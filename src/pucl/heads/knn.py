@@ -67,7 +67,7 @@ class NearestNeighbours(StoredHead):
     @classmethod
     def from_parts(cls, parts: HeadParts) -> Self:
         """The stored head."""
-        view = Viewpoint(parts.tensors.get("mean"), parts.tensors.get("axes"))
+        view = Whitening(parts.tensors.get("mean"), parts.tensors.get("axes"))
         options = parts.options
         return cls(view, parts.tensors, k=int(options["k"]), temperature=options["nearness"])
 

@@ -42,7 +42,7 @@ def label_spreading(
     max_rows: int = MAX_ROWS,
     repeats: int | None = None,
 ) -> Ranking:
-    """Labels spread by random walks among nearest rows: how much of P arrives, against how much of likely negatives.
+    """Labels spread among nearest rows: how much of P arrives, against how much of likely negatives.
 
         T = D⁻¹ (K + Kᵀ),    K_ij = exp(cos(z_i, z_j) / τ) / Σ_l exp(cos(z_i, z_l) / τ)
 

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from pucl.errors import InputError
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.ranking.stacking import stack
-from test_walks import right, weights
+from ranking_examples import right, weights
 
 
 def halves(n: int = 800, *, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -25,8 +25,8 @@ def halves(n: int = 800, *, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tens
     return z, other, y & (torch.rand(n, generator=g) < 0.3), y
 
 
-def quick(z: Any, labelled: Any, *beside: Any, **options: Any) -> PseudoLabels:
-    return pseudo_label(z, labelled, beside=list(beside), **{"repeats": 1, **options})
+def quick(z: Any, labelled: Any, *others: Any, **options: Any) -> PseudoLabels:
+    return pseudo_label(z, labelled, other_embeddings=list(others), **{"repeats": 1, **options})
 
 
 def test_weights_are_never_negative() -> None:
@@ -57,12 +57,12 @@ def test_what_one_embedding_lost_another_shows(seed: int, prior: float | None) -
         assert both.prior == (prior or pytest.approx(float(y[~labelled].float().mean()), abs=0.04))
 
 
-def test_any_number_may_be_beside() -> None:
+def test_any_number_of_embeddings() -> None:
     z, other, labelled, y = halves()
     noise = torch.randn(800, 6, generator=Generator().manual_seed(1))
     assert right(quick(noise, labelled, z, other), labelled, y) > 0.9
     assert right(quick(noise, labelled, z), labelled, y) < 0.8
-    tuples = pseudo_label(z, labelled, beside=(other, noise), repeats=1)
+    tuples = pseudo_label(z, labelled, other_embeddings=(other, noise), repeats=1)
     assert torch.equal(tuples.probability, quick(z, labelled, other, noise).probability)
 
 
@@ -71,22 +71,22 @@ def test_noise_does_little_harm(seed: int) -> None:
     z, other, labelled, y = halves(seed=seed)
     whole, g = torch.cat([z, other], dim=1), Generator().manual_seed(seed)
     noise = [torch.randn(800, k, generator=g) for k in (3, 30)]
-    alone, beside = quick(whole, labelled), quick(whole, labelled, *noise)
+    alone, weighed = quick(whole, labelled), quick(whole, labelled, *noise)
     assert right(alone, labelled, y) > 0.97
-    assert right(beside, labelled, y) > right(alone, labelled, y) - 0.015
-    assert beside.prior == pytest.approx(alone.prior, abs=0.03)
+    assert right(weighed, labelled, y) > right(alone, labelled, y) - 0.015
+    assert weighed.prior == pytest.approx(alone.prior, abs=0.03)
 
 
-def test_told_rows_are_left_out_of_all_embeddings() -> None:
+def test_rows_seen_by_the_encoder_are_left_out_of_all_embeddings() -> None:
     z, other, labelled, _ = halves(300)
-    told = labelled & (torch.arange(300) % 3 == 0)
-    found = quick(z, labelled, other, told=told)
-    without = quick(z[~told], labelled[~told], other[~told])
-    assert torch.equal(found.probability[~told], without.probability) and found.prior == without.prior
-    assert found.labels[told].all() and (found.reliability[told] == 1).all()
+    seen = labelled & (torch.arange(300) % 3 == 0)
+    found = quick(z, labelled, other, seen_by_encoder=seen)
+    without = quick(z[~seen], labelled[~seen], other[~seen])
+    assert torch.equal(found.probability[~seen], without.probability) and found.prior == without.prior
+    assert found.labels[seen].all() and (found.reliability[seen] == 1).all()
     moved = other.clone()
-    moved[told] += 100
-    assert torch.equal(quick(z, labelled, moved, told=told).probability, found.probability)
+    moved[seen] += 100
+    assert torch.equal(quick(z, labelled, moved, seen_by_encoder=seen).probability, found.probability)
     assert not torch.equal(quick(z, labelled, moved).probability, quick(z, labelled, other).probability)
 
 
@@ -110,13 +110,13 @@ def test_labels_have_the_precision_of_the_first() -> None:
 
 
 @pytest.mark.parametrize(("method", "options"), [("auto", {"repeats": 1}), ("stacked", {"repeats": 1}), ("pupl", {})])
-def test_nothing_beside_is_as_not_asked(method: str, options: dict[str, Any]) -> None:
+def test_no_other_embeddings_is_as_not_given(method: str, options: dict[str, Any]) -> None:
     z, _, labelled, _ = halves(200)
     empty: tuple[Any, ...] = ([], (), None)
-    for told in (None, labelled & (torch.arange(200) % 2 == 0)):
-        plain = pseudo_label(z, labelled, method=method, told=told, **options)
+    for seen in (None, labelled & (torch.arange(200) % 2 == 0)):
+        plain = pseudo_label(z, labelled, method=method, seen_by_encoder=seen, **options)
         for nothing in empty:
-            found = pseudo_label(z, labelled, method=method, told=told, beside=nothing, **options)
+            found = pseudo_label(z, labelled, method=method, seen_by_encoder=seen, other_embeddings=nothing, **options)
             assert torch.equal(found.probability, plain.probability) and found.prior == plain.prior
             assert torch.equal(found.labels, plain.labels) and torch.equal(found.reliability, plain.reliability)
 
@@ -127,49 +127,49 @@ MATRIX = "a floating-point matrix (n, k)"
 
 
 @pytest.mark.parametrize(
-    ("beside", "message"),
+    ("given", "message"),
     [
-        ([GOOD, GOOD[:39]], "beside[1] must be a matrix of 40 rows, as many as z has; got 39 rows"),
-        ([GOOD, GOOD[:0]], "beside[1] must be at least two different rows; got no rows"),
-        (GOOD, "beside must be a list of matrices; got Tensor"),
-        (GOOD.numpy(), "beside must be a list of matrices; got ndarray"),
-        ("raw", "beside must be a list of matrices; got str"),
-        ([GOOD, HOLE], "beside[1] must be finite; got NaN or infinity in 1 rows, first 7"),
-        ([GOOD, GOOD[:, 0]], f"beside[1] must be {MATRIX}; got torch.float32 of shape (40,)"),
-        ([GOOD, GOOD.long()], f"beside[1] must be {MATRIX}; got torch.int64 of shape (40, 3)"),
-        ([GOOD, torch.ones(40, 2)], "beside[1] must be at least two different rows; got all rows equal"),
-        ([GOOD, torch.ones(40, 0)], "beside[1] must be at least two different rows; got all rows equal"),
-        ([GOOD, None], f"beside[1] must be {MATRIX}; got a NoneType that holds no such matrix"),
-        ([GOOD, [[1.0], [1.0, 2.0]]], f"beside[1] must be {MATRIX}; got a list that holds no such matrix"),
-        ([GOOD, np.array(["a"])], f"beside[1] must be {MATRIX}; got a ndarray that holds no such matrix"),
+        ([GOOD, GOOD[:39]], "other_embeddings[1] must be a matrix of 40 rows, as many as z has; got 39 rows"),
+        ([GOOD, GOOD[:0]], "other_embeddings[1] must be at least two different rows; got no rows"),
+        (GOOD, "other_embeddings must be a list of matrices; got Tensor"),
+        (GOOD.numpy(), "other_embeddings must be a list of matrices; got ndarray"),
+        ("raw", "other_embeddings must be a list of matrices; got str"),
+        ([GOOD, HOLE], "other_embeddings[1] must be finite; got NaN or infinity in 1 rows, first 7"),
+        ([GOOD, GOOD[:, 0]], f"other_embeddings[1] must be {MATRIX}; got torch.float32 of shape (40,)"),
+        ([GOOD, GOOD.long()], f"other_embeddings[1] must be {MATRIX}; got torch.int64 of shape (40, 3)"),
+        ([GOOD, torch.ones(40, 2)], "other_embeddings[1] must be at least two different rows; got all rows equal"),
+        ([GOOD, torch.ones(40, 0)], "other_embeddings[1] must be at least two different rows; got all rows equal"),
+        ([GOOD, None], f"other_embeddings[1] must be {MATRIX}; got a NoneType that holds no such matrix"),
+        ([GOOD, [[1.0], [1.0, 2.0]]], f"other_embeddings[1] must be {MATRIX}; got a list that holds no such matrix"),
+        ([GOOD, np.array(["a"])], f"other_embeddings[1] must be {MATRIX}; got a ndarray that holds no such matrix"),
     ],
 )
-def test_bad_input(beside: Any, message: str) -> None:
+def test_bad_input(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(f'pucl.pseudo_label: {message}')}$"):
-        pseudo_label(GOOD, torch.arange(40) < 9, beside=beside)
+        pseudo_label(GOOD, torch.arange(40) < 9, other_embeddings=given)
 
 
 @pytest.mark.parametrize("z", [torch.rand(0, 3), None])
 def test_bad_rows_are_said_of_z(z: Any) -> None:
     with pytest.raises(InputError, match=r"^pucl\.pseudo_label: z must be .*; got [^\n]*$"):
-        pseudo_label(z, torch.arange(40) < 9, beside=[GOOD])
+        pseudo_label(z, torch.arange(40) < 9, other_embeddings=[GOOD])
 
 
-@pytest.mark.parametrize("method", ["walks", "kernel_cvir", "cvir", "prototypes", "pupl"])
+@pytest.mark.parametrize("method", ["label_spreading", "kernel_cvir", "cvir", "prototypes", "pupl"])
 def test_other_methods_take_one_embedding(method: str) -> None:
-    message = f"pucl.pseudo_label: beside must be given with a method that takes it, such as 'stacked'; got '{method}'"
-    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        pseudo_label(GOOD, torch.arange(40) < 9, method=method, beside=[GOOD])
+    message = f"other_embeddings must be given with a method that takes it, such as 'stacked'; got '{method}'"
+    with pytest.raises(InputError, match=f"^{re.escape(f'pucl.pseudo_label: {message}')}$"):
+        pseudo_label(GOOD, torch.arange(40) < 9, method=method, other_embeddings=[GOOD])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_a_card_gives_the_same_labels() -> None:
     z, other, labelled, y = halves()
     here = quick(z, labelled, other)
-    for beside in (other, other.cuda(), other.half()):
-        there = quick(z.cuda(), labelled.cuda(), beside)
+    for embedding in (other, other.cuda(), other.half()):
+        there = quick(z.cuda(), labelled.cuda(), embedding)
         assert there.labels.is_cuda and float((there.labels.cpu() == here.labels).float().mean()) >= 0.995
     back = quick(z, labelled, other.cuda())
     assert not back.labels.is_cuda and float((back.labels == here.labels).float().mean()) >= 0.995
-    told = (labelled & (torch.arange(800) % 3 == 0)).cuda()
-    assert right(quick(z.cuda(), labelled.cuda(), other, told=told), labelled.cuda(), y.cuda()) > 0.9
+    seen = (labelled & (torch.arange(800) % 3 == 0)).cuda()
+    assert right(quick(z.cuda(), labelled.cuda(), other, seen_by_encoder=seen), labelled.cuda(), y.cuda()) > 0.9
