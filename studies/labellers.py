@@ -26,16 +26,15 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 import pucl
-from pucl import pseudo_labels
 from pucl.bench.run.probes import linear_probe_accuracy
 from pucl.bench.run.provenance import provenance
 from pucl.heads import fit_head
-from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.pseudo_labels import PseudoLabels, labellers, pseudo_label
+from pucl.ranking import DEFAULT_RANKER
 from pucl.registry import entries
 from pucl.selection import CRITERIA, hold_out, pu_scores, select
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {"pupl5": ("pupl", {"n_init": 5, "guard": True})}
-AUTO: str = getattr(pseudo_labels, "AUTO", "auto")  # a line names the labeller itself, whatever "auto" is next year
 HEADS = ("linear", "knn", "mlp", "nearest_centroid", "nnpu")  # of --heads-of; the others have the first alone
 NAME = ("task", "objective", "encoder", "n_labelled", "seed", "epochs")  # of the files, see representation.py
 CLOSE = 0.5  # points of accuracy
@@ -63,7 +62,7 @@ class Kept:
 
 def real(names: Iterable[str]) -> list[str]:
     """Names of labellers, each once, with that of "auto" in its place."""
-    return list(dict.fromkeys(AUTO if name == "auto" else name for name in names))
+    return list(dict.fromkeys(DEFAULT_RANKER if name == "auto" else name for name in names))
 
 
 def open_file(path: Path) -> Kept:
@@ -275,7 +274,7 @@ def main() -> None:
     parser.add_argument("--logits", type=Path, help="folder; that of --out, with -logits, when not given")
     parser.add_argument("--out", type=Path, default=Path("results/studies/labellers.jsonl"))
     options = parser.parse_args()
-    names = real(options.labellers or [*entries("pseudo-labellers"), *VARIANTS])
+    names = real(options.labellers or [*labellers(), *VARIANTS])
     estimators = (options.estimators or list(entries("priors"))) if options.priors else []
     book = Book(options.out, options.logits or options.out.with_name(f"{options.out.stem}-logits"))
 

@@ -35,7 +35,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl import pseudo_labels
 from pucl.bench.run.provenance import provenance
 from pucl.data import Dataset, load
 from pucl.data.observe import PUData, observe
@@ -43,10 +42,10 @@ from pucl.encoders.embedding import embed
 from pucl.errors import InputError
 from pucl.heads import fit_head
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.ranking import DEFAULT_RANKER
 from pucl.training import TrainConfig, pretrain
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {"pupl5": ("pupl", {"n_init": 5, "guard": True})}
-AUTO: str = getattr(pseudo_labels, "AUTO", "auto")  # a line names the labeller itself, whatever "auto" is next year
 SUPERVISED = "supervised"
 MIXTURES: dict[str, dict[str, Any]] = {
     "figure": {"modes": 1, "separation": 4.0},
@@ -260,7 +259,7 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, default=Path("results/no-flip-seeds.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("results/studies/no-flip.jsonl"))
     options = parser.parse_args()
-    names = [SUPERVISED, *dict.fromkeys(AUTO if name == "auto" else name for name in options.labellers)]
+    names = [SUPERVISED, *dict.fromkeys(DEFAULT_RANKER if name == "auto" else name for name in options.labellers)]
     for folder in (options.raw.parent, *([options.embeddings] if options.embeddings else [])):
         folder.mkdir(parents=True, exist_ok=True)
     where = provenance(options.device, options.commit)

@@ -462,7 +462,7 @@ QUICK_TOPS = {
     "auto": {"labeller": "auto", "labeller_options": {"repeats": 1}, "head": "linear"},
     "finetune": {"labeller": "pupl", "head": "finetune", "head_options": {"epochs": 1}},
     "plain": {"labeller": "stacked", "labeller_options": {"repeats": 1}, "head": "linear"},
-    "beside": {"labeller": "stacked", "labeller_options": {"repeats": 1, "beside": "raw"}, "head": "linear"},
+    "beside": {"labeller": "stacked", "labeller_options": {"repeats": 1, "other_embeddings": "raw"}, "head": "linear"},
 }
 
 
@@ -486,7 +486,7 @@ def test_the_fingerprint_covers_what_runs(kind: str, tmp_path: Path) -> None:
     assert ran - set(SILENT) <= set(bench.sources.files_of(cell))
     assert {"bench/run/stages.py", "data/digits.py"} <= ran
     if kind == "beside":
-        assert {"encoders/raw.py", "pseudo_labels/stacked.py", "priors/stacking.py", "priors/walks.py"} <= ran
+        assert {"encoders/raw.py", "ranking/stacking.py", "ranking/label_spreading.py"} <= ran
     if kind != "baseline":
         about = encoder_of(cell)
         kept, (problem, exam) = Kept(tmp_path / "anew", "cpu", bench.sources), pose(cell)
@@ -537,11 +537,14 @@ def test_the_labeller_sees_the_raw_rows_of_the_problem(withheld: float, monkeypa
     monkeypatch.setattr(stages, "pseudo_label", label)
     first, again, other = (frozen.pseudo(cell, None) for cell in (beside, beside, plain))
     assert len(calls) == 2 and again is first and not torch.equal(other.probability, first.probability)
-    assert "beside" not in calls[1] and all((call["told"] is None) == (withheld == 0) for call in calls)
-    (raw,) = calls[0]["beside"]
+    assert "other_embeddings" not in calls[1] and all(
+        (call["seen_by_encoder"] is None) == (withheld == 0) for call in calls
+    )
+    (raw,) = calls[0]["other_embeddings"]
     assert raw.shape == (len(problem.s), 65) and calls[0]["z"] is frozen.z
     assert torch.equal(raw, embed(raw_encoder(rows), rows))
-    by_hand = pseudo_label(frozen.z, problem.s, told=frozen.told, seed=problem.seed, beside=[raw], repeats=1)
+    how: Config = {"seen_by_encoder": frozen.told, "other_embeddings": [raw]}
+    by_hand = pseudo_label(frozen.z, problem.s, seed=problem.seed, repeats=1, **how)
     assert torch.equal(first.probability, by_hand.probability)
     known, truth = exam.training_truth()
     right = [((found.labels.numpy()[known] == truth)[~problem.s[known]]).mean() for found in (other, first)]

@@ -86,20 +86,20 @@ def with_settings(line: str, method: str = "naive") -> str:
             "top 'x': labeller 'pupl': guard must be true or false; got 'no'",
         ),
         (
-            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { beside = 'rew' }"),
-            "top 'x': labeller 'stacked': beside must be 'raw', the rows themselves; got 'rew'",
+            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { other_embeddings = 'rew' }"),
+            "top 'x': labeller 'stacked': other_embeddings must be 'raw', the rows themselves; got 'rew'",
         ),
         (
-            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { beside = '' }"),
-            "top 'x': labeller 'stacked': beside must be 'raw', the rows themselves; got ''",
+            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { other_embeddings = '' }"),
+            "top 'x': labeller 'stacked': other_embeddings must be 'raw', the rows themselves; got ''",
         ),
         (
-            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { beside = ['raw'] }"),
-            "top 'x': labeller 'stacked': beside must be a name; got ['raw']",
+            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { other_embeddings = ['raw'] }"),
+            "top 'x': labeller 'stacked': other_embeddings must be a name; got ['raw']",
         ),
         (
-            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { beside = true }"),
-            "top 'x': labeller 'stacked': beside must be a name; got True",
+            with_top("head = 'linear'\nlabeller = 'stacked'\nlabeller_options = { other_embeddings = true }"),
+            "top 'x': labeller 'stacked': other_embeddings must be a name; got True",
         ),
         (
             with_top("head = 'finetune'\nlabeller = 'auto'\nhead_options = { view = ['shift'] }"),
@@ -170,15 +170,22 @@ def test_wrong_values_of_a_grid(pucl: Command, tmp_path: Path, text: str, messag
         ),
         (
             with_top("head = 'linear'\nlabeller = 'pupll'"),
-            "top 'x': unknown labeller 'pupll': did you mean 'pupl'? known: auto, cvir, kernel_cvir, prototypes, pupl, "
-            "stacked, teacher, truth, walks",
+            "top 'x': unknown labeller 'pupll': did you mean 'pupl'? known: auto, cvir, kernel_cvir, label_spreading, "
+            "prototypes, pupl, stacked, teacher, truth",
         ),
         *(
             (
-                with_top(f"head = 'linear'\nlabeller = '{labeller}'\nlabeller_options = {{ beside = 'raw' }}"),
-                f"top 'x': unknown option of labeller '{named}' 'beside': ",
+                with_top(
+                    f"head = 'linear'\nlabeller = '{labeller}'\nlabeller_options = {{ other_embeddings = 'raw' }}"
+                ),
+                f"top 'x': unknown option of labeller '{named}' 'other_embeddings': ",
             )
-            for labeller, named in (("pupl", "pupl"), ("walks", "walks"), ("auto", "kernel_cvir"), ("truth", "truth"))
+            for labeller, named in (
+                ("pupl", "pupl"),
+                ("label_spreading", "label_spreading"),
+                ("auto", "kernel_cvir"),
+                ("truth", "truth"),
+            )
         ),
         (
             with_top("head = 'linear'\nlabeller = ['pupl']"),

@@ -13,7 +13,7 @@ from pucl.errors import InputError, MissingDataError
 from pucl.heads import fit_head
 from pucl.metrics import evaluate
 from pucl.priors import PriorEstimate
-from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.pseudo_labels import PseudoLabels, labellers, pseudo_label
 from pucl.registry import Entry, entries
 from pucl.views import make_view
 
@@ -152,7 +152,7 @@ def blobs(n: int = 1000, *, seed: int = 0, gap: float = 6.0) -> tuple[Tensor, Te
 
 
 @pytest.mark.usefixtures("one_draw")
-@over("pseudo-labellers")
+@pytest.mark.parametrize("entry", labellers().values(), ids=lambda entry: entry.name)
 def test_pseudo_labeller(entry: Entry) -> None:
     z, labelled, y = blobs()
     prior = needed_prior(entry, 0.44)

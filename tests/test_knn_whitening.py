@@ -20,7 +20,7 @@ def reference() -> tuple[Tensor, Tensor, PseudoLabels]:
     return z, labelled, PseudoLabels.from_probability(0.9 * y.double() + 0.05, labelled, prior=0.4)
 
 
-SEEN: dict[str, Any] = {"method": "knn", "k": 20, "centred": True, "even": 0.5}
+SEEN: dict[str, Any] = {"method": "knn", "k": 20, "centred": True, "whitening": 0.5}
 
 
 def test_knn_from_the_mean_is_knn_of_directions() -> None:
@@ -28,9 +28,9 @@ def test_knn_from_the_mean_is_knn_of_directions() -> None:
     plain = fit_head(z, labelled, pseudo, method="knn", k=20)
     assert isinstance(plain, NearestNeighbours) and plain.mean is None and plain.axes is None
     assert not {"mean", "axes"} & set(plain.state_dict())
-    for even in (0.0, 0.5):
-        seen = directions(z, centred=True, whitening=even)
-        head = fit_head(z, labelled, pseudo, **{**SEEN, "even": even})
+    for whitening in (0.0, 0.5):
+        seen = directions(z, centred=True, whitening=whitening)
+        head = fit_head(z, labelled, pseudo, **{**SEEN, "whitening": whitening})
         moved = fit_head(seen, labelled, pseudo, method="knn", k=20)
         assert torch.allclose(head(z), moved(seen), atol=1e-10)
         assert not torch.allclose(head(z), plain(z), atol=0.1)
@@ -53,8 +53,8 @@ def test_knn_from_the_mean_is_kept_by_its_state() -> None:
     assert torch.equal(other(z), head(z))
 
 
-@pytest.mark.parametrize("even", [2, -0.1, "half", None])
-def test_bad_evenness_of_knn(even: Any) -> None:
+@pytest.mark.parametrize("whitening", [2, -0.1, "half", None])
+def test_bad_whitening_of_knn(whitening: Any) -> None:
     z, labelled, pseudo = reference()
-    with pytest.raises(InputError, match=r"^head 'knn': even must be a number within \[0, 1\]; got"):
-        fit_head(z, labelled, pseudo, **{**SEEN, "even": even})
+    with pytest.raises(InputError, match=r"^head 'knn': whitening must be a number within \[0, 1\]; got"):
+        fit_head(z, labelled, pseudo, **{**SEEN, "whitening": whitening})

@@ -12,7 +12,7 @@ from pucl.baselines.shared.training_problem import PIECE, PUProblem
 from pucl.baselines.shared.training_settings import Presets, Settings
 from pucl.encoders.inputs import Standardise, to_float
 from pucl.errors import check_count, check_positive
-from pucl.ranking.cvir import cut
+from pucl.ranking.thresholds import threshold_for_share
 from pucl.registry import register
 
 TOGETHER = 1 << 24  # numbers held for the bags that are fitted at once
@@ -113,7 +113,8 @@ def bagging(problem: PUProblem, settings: BaggingSettings = DEFAULT) -> nn.Modul
     machine.weight.copy_(every_weight.mean(dim=0))
     if problem.prior is None:
         return machine
-    return Moved(machine, cut(out_of_bag_scores(problem, machine, every_weight, bags), problem.prior))
+    scores = out_of_bag_scores(problem, machine, every_weight, bags)
+    return Moved(machine, threshold_for_share(scores, problem.prior))
 
 
 def solve(labelled: Tensor, sample: Tensor, cost: float) -> Tensor:

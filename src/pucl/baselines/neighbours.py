@@ -13,7 +13,7 @@ from pucl.errors import check_count, check_positive
 from pucl.heads import fit_head
 from pucl.numerics.pca import principal_axes
 from pucl.pseudo_labels import pseudo_label
-from pucl.ranking.kernel import evenness
+from pucl.ranking.whitening import default_whitening
 from pucl.registry import register
 
 
@@ -78,8 +78,8 @@ def neighbours(problem: PUProblem, settings: NeighbourSettings = DEFAULT) -> nn.
     z = torch.cat(list(problem.each(encoder, encoder, None)))
     labelled = problem.labelled
     pseudo = pseudo_label(z, labelled, prior=problem.prior, seed=problem.seed)
-    vote = {"k": settings.k, "temperature": settings.temperature, "centred": True, "whitening": evenness(labelled)}
-    head = fit_head(z, labelled, pseudo, method="knn", **vote)
+    vote = {"k": settings.k, "temperature": settings.temperature}
+    head = fit_head(z, labelled, pseudo, method="knn", **vote, centred=True, whitening=default_whitening(labelled))
     return nn.Sequential(encoder, head)
 
 

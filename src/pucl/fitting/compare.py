@@ -17,10 +17,9 @@ from pucl.fitting.plan import AUTO, FitOptions, FitPlan
 from pucl.heads import fit_head
 from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.numerics.auc import auc_difference
-from pucl.pseudo_labels import AUTO as DEFAULT_LABELLER
-from pucl.pseudo_labels import PseudoLabels, pseudo_label
-from pucl.ranking.cvir import cut
-from pucl.registry import get
+from pucl.pseudo_labels import PseudoLabels, find_labeller, pseudo_label
+from pucl.ranking import DEFAULT_RANKER
+from pucl.ranking.thresholds import threshold_for_share
 
 ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate must win: on its embedding, on another
 ALL_FOLDS_UP_TO = 3000  # rows up to which every fold is judged whose labels the embedding never saw
@@ -75,11 +74,11 @@ class Candidate:
         self, used: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True
     ) -> PseudoLabels:
         """Pseudo-labels of the rows `used`; comparisons make do with one draw of a labeller that averages several."""
-        takes = inspect.signature(get("pseudo-labellers", self.labeller).function).parameters
+        takes = inspect.signature(find_labeller(self.labeller).function).parameters
         options = {**self.options, **({"repeats": 1} if quick and "repeats" in takes else {})}
         seen = None if self.seen_by_encoder is None else self.seen_by_encoder[used]
         z, s = self.z[used], labelled[used]
-        return pseudo_label(z, s, method=self.labeller, prior=prior, told=seen, seed=seed, **options)
+        return pseudo_label(z, s, method=self.labeller, prior=prior, seen_by_encoder=seen, seed=seed, **options)
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candida
     folds = tuple(range(plan.n_folds))
     images = plan.schema.kind == "image" and TRAINED in encoded  # raw pixels are only compared with, on the first fold
     ways = {
-        TRAINED: (Way(DEFAULT_LABELLER, "linear"),),
+        TRAINED: (Way(DEFAULT_RANKER, "linear"),),
         RAW: (KERNEL, NEIGHBOURS) if images else (LINEAR, KERNEL, NEIGHBOURS),
     }
     candidates = []
@@ -196,14 +195,14 @@ def calibrated(
         temperature = fit_temperature(torch.from_numpy(judged.logits)[rows], seen, prior)
     if cut_on is not None:
         with torch.no_grad():
-            shift = -float(cut(head(cut_on), prior)) / temperature
+            shift = -float(threshold_for_share(head(cut_on), prior)) / temperature
     return Calibrated(head, shift=shift, temperature=temperature)
 
 
 def at_share(judged: Judged, labelled: Tensor, prior: float) -> Judged:
     """What was judged, with decisions moved so that a share π of its unlabelled rows is positive."""
     free = torch.from_numpy(judged.logits[judged.rows & ~labelled.numpy()])
-    return replace(judged, logits=judged.logits - float(cut(free, prior))) if len(free) > 1 else judged
+    return replace(judged, logits=judged.logits - float(threshold_for_share(free, prior))) if len(free) > 1 else judged
 
 
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:

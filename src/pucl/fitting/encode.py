@@ -8,8 +8,8 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.plain import PCA, RAW, plain_encoder
 from pucl.fitting.plan import AUTO, FitPlan, PretrainingPlan
-from pucl.ranking.cvir import inner
 from pucl.ranking.prior import estimate_prior
+from pucl.ranking.thresholds import inside_unit_interval
 from pucl.selection.diagnostics import memorised
 from pucl.training.pretraining import Pretrained, pretrain
 from pucl.training.reporting import Epoch
@@ -56,7 +56,7 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
         prior = plan.prior
         if isinstance(options.prior, str) and raw is not None:
             estimate = estimate_prior(raw.z, plan.labelled, method=options.prior, seed=options.seed)
-            prior = inner(estimate.value, int((~plan.labelled).sum()))
+            prior = inside_unit_interval(estimate.value, int((~plan.labelled).sum()))
         encoded[TRAINED] = _train(plan, pretraining, prior)
     return encoded
 

@@ -8,8 +8,8 @@ from pucl.fitting.compare import Candidate
 from pucl.fitting.plan import FitPlan
 from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
-from pucl.ranking.cvir import inner
 from pucl.ranking.prior import estimate_prior
+from pucl.ranking.thresholds import inside_unit_interval
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,12 @@ def label(plan: FitPlan, candidate: Candidate) -> Labels:
 
     if plan.prior is not None:
         return Labels(PriorEstimate(plan.prior, plan.prior, plan.prior, "given"), by_labeller(plan.prior))
-    unseen = everyone if candidate.seen_by_encoder is None else ~candidate.seen_by_encoder
     if isinstance(plan.options.prior, str):
+        unseen = everyone if candidate.seen_by_encoder is None else ~candidate.seen_by_encoder
         estimate = estimate_prior(candidate.z[unseen], plan.labelled[unseen], method=plan.options.prior, seed=seed)
-        estimate = replace(estimate, value=inner(estimate.value, n_u))
+        estimate = replace(estimate, value=inside_unit_interval(estimate.value, n_u))
         return Labels(estimate, by_labeller(estimate.value))
-    interval = estimate_prior(candidate.z[unseen], plan.labelled[unseen], seed=seed, repeats=1)
     pseudo = by_labeller(None)
-    share = inner(pseudo.prior, n_u)
-    low, high = min(interval.low, share), max(interval.high, share)
-    return Labels(PriorEstimate(share, low, high, candidate.labeller), pseudo)
+    share = inside_unit_interval(pseudo.prior, n_u)
+    low, high = pseudo.interval or (0.0, 1.0)
+    return Labels(PriorEstimate(share, min(low, share), max(high, share), candidate.labeller), pseudo)

@@ -15,6 +15,7 @@ from pucl.labels import check_labels
 from pucl.models.record import TrainingChoices
 from pucl.models.schema import Schema
 from pucl.numerics.logistic import stratified_folds
+from pucl.pseudo_labels import find_labeller
 from pucl.registry import entries, get
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
@@ -51,11 +52,12 @@ class FitOptions:
     owner: str = "PUClassifier"
 
     def __post_init__(self) -> None:
-        families = {"objective": "losses", "labeller": "pseudo-labellers", "encoder": "encoders", "view": "views"}
-        for name, family in families.items():
+        if self.labeller != AUTO:  # a former name becomes the one of today
+            object.__setattr__(self, "labeller", find_labeller(self.labeller, owner=self.owner).name)
+        for name, family in (("objective", "losses"), ("encoder", "encoders"), ("view", "views")):
             part = getattr(self, name)
             if isinstance(part, str) and part != AUTO:
-                object.__setattr__(self, name, get(family, part).name)  # a former name becomes the one of today
+                object.__setattr__(self, name, get(family, part).name)
         if self.head not in (AUTO, *stored_heads()):
             raise unknown_name("head of a model", self.head, (AUTO, *stored_heads()))
         self._check_prior()

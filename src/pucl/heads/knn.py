@@ -10,8 +10,8 @@ from pucl.deprecation import renamed_arguments
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
 from pucl.heads.stored import HeadParts, StoredHead
 from pucl.pseudo_labels import PseudoLabels
-from pucl.ranking.cvir import inner
-from pucl.ranking.kernel import Viewpoint, viewpoint
+from pucl.ranking.thresholds import inside_unit_interval
+from pucl.ranking.whitening import Whitening, fit_whitening
 from pucl.registry import register
 
 OWNER = "head 'knn'"
@@ -40,7 +40,7 @@ class NearestNeighbours(StoredHead):
     share: Tensor
     prior: Tensor
 
-    def __init__(self, view: Viewpoint, reference: Mapping[str, Tensor], *, k: int, temperature: float) -> None:
+    def __init__(self, view: Whitening, reference: Mapping[str, Tensor], *, k: int, temperature: float) -> None:
         super().__init__()
         self.register_buffer("mean", view.mean)
         self.register_buffer("axes", view.axes)
@@ -51,7 +51,7 @@ class NearestNeighbours(StoredHead):
     @torch.no_grad()
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k), a batch of rows at a time."""
-        seen = Viewpoint(self.mean, self.axes)(z)
+        seen = Whitening(self.mean, self.axes)(z)
         if torch.compiler.is_compiling():  # a graph for any number of rows has no loop over them
             votes = self._positive_votes(seen)
         else:
@@ -121,7 +121,7 @@ def knn(
     share = _inside(pseudo.prior, int((~labelled).sum())) if prior is None else check_share(OWNER, "prior", prior)
     if not (pseudo.reliability > 0).any():
         raise bad_argument(OWNER, "pseudo", "labels with rows whose reliability is above 0", Described("no such row"))
-    view = viewpoint(z, centred=centred, even=whitening)
+    view = fit_whitening(z, centred=centred, whitening=whitening)
     labels, weight, half = pseudo.labels.to(z), pseudo.reliability.to(z), 0.5 / len(z)
     reference = {
         "rows": view(z),
@@ -135,4 +135,4 @@ def knn(
 
 def _inside(share: float, n: int) -> float:
     """π̂ kept inside (0, 1): labellers may find no positive, or no negative, among n rows."""
-    return inner(check_share(OWNER, "prior of the pseudo-labels", share, closed=True), max(n, 1))
+    return inside_unit_interval(check_share(OWNER, "prior of the pseudo-labels", share, closed=True), max(n, 1))

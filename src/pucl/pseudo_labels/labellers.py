@@ -30,7 +30,7 @@ def labellers() -> Mapping[str, Entry]:
     )
 
 
-def labeller(name: str, *, owner: str = "pucl.pseudo_label") -> Entry:
+def find_labeller(name: str, *, owner: str = "pucl.pseudo_label") -> Entry:
     """A labeller by name, also by an old one; ``"auto"`` is the default ranker.
 
     An unknown name is answered with the nearest of all labellers.

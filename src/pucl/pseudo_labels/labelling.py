@@ -11,7 +11,7 @@ from pucl.deprecation import renamed_arguments
 from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share
 from pucl.labels import check_labels
-from pucl.pseudo_labels.labellers import labeller, renamed_options
+from pucl.pseudo_labels.labellers import find_labeller, renamed_options
 from pucl.pseudo_labels.outcome import PseudoLabels
 from pucl.ranking import DEFAULT_RANKER, Ranking
 
@@ -54,7 +54,7 @@ def pseudo_label(
     if prior is not None:
         check_share(OWNER, "prior", prior)
     check_count(OWNER, "seed", seed, low=0)
-    entry = labeller(method)
+    entry = find_labeller(method)
     others = [] if other_embeddings is None else _check_others(other_embeddings, rows)
     if others and OTHERS not in inspect.signature(entry.function).parameters:
         raise bad_argument(OWNER, OTHERS, f"given with a method that takes it, such as {DEFAULT_RANKER!r}", entry.name)

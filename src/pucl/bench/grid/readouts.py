@@ -43,7 +43,7 @@ from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.grid.toml import as_name, as_table
 from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
 from pucl.errors import bad_argument, blamed_on, check_known, unknown_name
-from pucl.pseudo_labels.labellers import RENAMED, labeller, labellers, renamed_options
+from pucl.pseudo_labels.labellers import RENAMED, find_labeller, labellers, renamed_options
 from pucl.registry import entries, get
 
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
@@ -77,7 +77,8 @@ def resolve_top(name: str, defined: Mapping[str, Any]) -> Config:
     head, labeller = given.get("head"), given.get("labeller")
     if not isinstance(head, str):
         raise bad_argument(owner, "head", f"the name of a head, '{FINE_TUNE}' or '{KNN}'", head)
-    labeller = _labeller_name(labeller)
+    with blamed_on(owner):
+        labeller = _labeller_name(labeller)
     if labeller is None and head not in ("nnpu", "upu"):
         raise bad_argument(owner, "labeller", f"given with the head {head!r}", None)
     if (labeller == TEACHER) != (TEACHER in given):
@@ -140,7 +141,7 @@ def _labeller_name(given: Any) -> Any:
         return FIRST_LABELLER
     if not isinstance(given, str) or given not in {*labellers(), *RENAMED}:
         raise unknown_name("labeller", given, ("auto", TRUTH, TEACHER, *labellers()))
-    return labeller(given, owner="grid").name
+    return find_labeller(given, owner="grid").name
 
 
 def _head_options(head: str, given: Any) -> dict[str, Any]:
