@@ -1,4 +1,4 @@
-"""Labellers by name: every ranker and every pseudo-labeller, and what they were called before."""
+"""Labellers by name: every ranker and every pseudo-labeller, and the former names of their options."""
 
 import inspect
 from collections.abc import Mapping
@@ -8,10 +8,9 @@ from typing import Any
 from pucl.deprecation import warn_renamed
 from pucl.errors import bad_argument, unknown_name
 from pucl.ranking import DEFAULT_RANKER
-from pucl.registry import Entry, entries
+from pucl.registry import Entry, current_name, entries
 
 FAMILIES = ("rankers", "pseudo-labellers")
-RENAMED: Mapping[str, str] = MappingProxyType({"walks": "label_spreading"})
 RENAMED_OPTIONS: Mapping[str, str] = MappingProxyType(
     {
         "even": "whitening",
@@ -31,19 +30,19 @@ def labellers() -> Mapping[str, Entry]:
 
 
 def find_labeller(name: str, *, owner: str = "pucl.pseudo_label") -> Entry:
-    """A labeller by name, also by an old one; ``"auto"`` is the default ranker.
+    """A labeller by name; ``"auto"`` is the default ranker.
 
-    An unknown name is answered with the nearest of all labellers.
+    A former name works with a warning, an unknown one is answered with the nearest of all labellers.
     """
     known = labellers()
     if name == "auto":
         return known[DEFAULT_RANKER]
-    if name in RENAMED:
-        warn_renamed(owner, name, RENAMED[name], stacklevel=4)
-        name = RENAMED[name]
-    if name not in known:
+    current = next((new for family in FAMILIES if (new := current_name(family, name)) in known), name)
+    if current not in known:
         raise unknown_name("labeller", name, known)
-    return known[name]
+    if current != name:
+        warn_renamed(owner, name, current, stacklevel=4)
+    return known[current]
 
 
 def renamed_options(owner: str, entry: Entry, options: Mapping[str, Any]) -> dict[str, Any]:

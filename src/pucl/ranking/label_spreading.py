@@ -25,7 +25,7 @@ REMAINDER = 1e-4  # weight of the terms of the series that are left out
 FLOOR = 1e-4  # of spread labels, as a part of their average: keeps logarithms finite
 
 
-@register("rankers", reference="ours; Zhou et al. 2004, Garg et al. 2021")
+@register("rankers", reference="ours; Zhou et al. 2004, Garg et al. 2021", former_names=("walks",))
 def label_spreading(
     z: Tensor,
     labelled: Tensor,

@@ -42,8 +42,8 @@ from pucl.bench.grid.options import keywords, resolved
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.grid.toml import as_name, as_table
 from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
-from pucl.errors import bad_argument, blamed_on, check_known, unknown_name
-from pucl.pseudo_labels.labellers import RENAMED, find_labeller, labellers, renamed_options
+from pucl.errors import InputError, bad_argument, blamed_on, check_known, unknown_name
+from pucl.pseudo_labels.labellers import find_labeller, labellers, renamed_options
 from pucl.registry import entries, get
 
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
@@ -139,9 +139,10 @@ def _labeller_name(given: Any) -> Any:
         return given
     if given == "auto":
         return FIRST_LABELLER
-    if not isinstance(given, str) or given not in {*labellers(), *RENAMED}:
-        raise unknown_name("labeller", given, ("auto", TRUTH, TEACHER, *labellers()))
-    return find_labeller(given, owner="grid").name
+    try:
+        return find_labeller(given, owner="grid").name
+    except (InputError, TypeError):
+        raise unknown_name("labeller", given, ("auto", TRUTH, TEACHER, *labellers())) from None
 
 
 def _head_options(head: str, given: Any) -> dict[str, Any]:
