@@ -57,11 +57,11 @@ def test_a_table_keeps_its_transform(tmp_path: Path, command: Command) -> None:
     ("words", "message"),
     [
         (("digits",), "--labelled must be given with a task such as 'digits'"),
-        (("digits", "--labelled", "100", "--epochs", "0"), "epochs must be"),
+        (("digits", "--labelled", "100", "--epochs", "0"), "pucl pretrain: --epochs must be"),
         (("digits", "--labelled", "100", "--optimiser", "adam"), "did you mean 'adamw'?"),
         (
             ("digits", "--labelled", "100", "--batch-size", "4096"),
-            "batch_size must be at most the number of rows (1,158)",
+            "pucl pretrain: --batch-size must be at most the number of rows (1,158)",
         ),
         (("digits", "--labelled", "100", "--encoder", "lenet5"), "images of at least"),
         (("nothing.csv", "--label", "s"), "nothing.csv"),

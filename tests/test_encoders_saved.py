@@ -78,12 +78,14 @@ def test_network_of_ones_own(tmp_path: Path) -> None:
     shared = nn.Linear(6, 6)
     encoder = Encoder(Standardise.of(x), nn.Sequential(shared, shared))
     save(tmp_path, encoder, name=None, input_shape=(6,))
-    with pytest.raises(InputError, match="^load_encoder: network must be a module to fill, as the saved one is not"):
+    with pytest.raises(
+        InputError, match="^pucl.load_encoder: network must be a module to fill, as the saved one is not"
+    ):
         load_encoder(tmp_path)
     layer = nn.Linear(6, 6)
     again = load_encoder(tmp_path, network=nn.Sequential(layer, layer))
     assert torch.equal(again(x), encoder(x)) and torch.equal(layer.weight, shared.weight)
-    with pytest.raises(InputError, match="^load_encoder: the weights in .* do not fit the network: .*") as caught:
+    with pytest.raises(InputError, match="^pucl.load_encoder: the weights in .* do not fit the network: .*") as caught:
         load_encoder(tmp_path, network=nn.Linear(6, 6))
     assert "\n" not in str(caught.value)
 
@@ -129,7 +131,7 @@ def test_unknown_name_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": "1"}', '{"format": 1, "name": 3}'])
 def test_other_json_is_refused(text: str, tmp_path: Path) -> None:
     (save(tmp_path) / "encoder.json").write_text(text)
-    with pytest.raises(InputError, match="^load_encoder: .*encoder.json"):
+    with pytest.raises(InputError, match="^pucl.load_encoder: .*encoder.json"):
         load_encoder(tmp_path)
 
 
@@ -164,6 +166,6 @@ def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        with pytest.raises(RunError, match="^save_encoder: cannot write to .*: No space left on device; "):
+        with pytest.raises(RunError, match="^pucl.save_encoder: cannot write to .*: No space left on device; "):
             save(tmp_path, trained("mlp", (6,)), name="mlp", input_shape=(6,))
     assert same_bits(old, load_encoder(tmp_path)) and len(list(tmp_path.iterdir())) == 2

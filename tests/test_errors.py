@@ -47,7 +47,6 @@ def test_an_error_knows_its_parts() -> None:
 @pytest.mark.parametrize(
     ("owner", "signed"),
     [
-        ("", "PUClassifier"),
         ("pucl", "PUClassifier"),
         ("pucl.pretrain", "PUClassifier"),
         ("pucl.contrastive_loss('pucl')", "PUClassifier"),
@@ -55,9 +54,8 @@ def test_an_error_knows_its_parts() -> None:
         ("pucl bench run", "PUClassifier"),
         ("pucl.read, column 'age'", "PUClassifier, column 'age'"),
         ("pucl bench table: --results r.jsonl", "PUClassifier: --results r.jsonl"),
-        ("encoder 'lenet5'", "PUClassifier: encoder 'lenet5'"),
-        ("smoke.toml", "PUClassifier: smoke.toml"),
-        ("Grid.toml", "PUClassifier: Grid.toml"),
+        ("encoder 'lenet5'", "encoder 'lenet5'"),
+        ("Grid.toml", "Grid.toml"),
     ],
 )
 def test_what_was_called_signs_and_things_stay_named(owner: str, signed: str) -> None:
@@ -84,9 +82,17 @@ def test_the_outermost_caller_signs() -> None:
 
 def test_signing_keeps_the_type_and_leaves_other_errors_alone() -> None:
     with pytest.raises(MissingDataError, match=r"^pucl\.load: no files$"), signed_by("pucl.load"):
-        raise MissingDataError("no files")
+        raise MissingDataError("no files", owner="pucl.data")
+    with pytest.raises(InputError, match=r"^batch_1: no pickle$"), signed_by("pucl.load"):
+        raise InputError("batch_1: no pickle")
     with pytest.raises(ValueError, match=r"^other$"), signed_by("pucl.load"):
         raise ValueError("other")
+
+
+def test_a_command_names_itself_and_the_thing() -> None:
+    error = bad_argument("encoder 'lenet5'", "x", "images", 3)
+    error.sign("pucl fit")
+    assert str(error) == "pucl fit: encoder 'lenet5': x must be images; got 3"
 
 
 def test_a_part_of_a_file_is_named_and_functions_are_not() -> None:

@@ -83,14 +83,16 @@ def check_known(owner: str, family: str, names: Iterable[Any], known: Iterable[s
 
 @contextmanager
 def signed_by(owner: str) -> Iterator[None]:
-    """An input error inside is said by `owner`, which the user called; also a decorator of functions.
+    """An input error of a function inside is said by `owner`, which the user called; also a decorator of functions.
 
-    `pucl.pretrain: epochs must be …` inside of ``signed_by("PUEncoder")`` is `PUEncoder: epochs must be …`.
+    `pucl.pretrain: epochs must be …` inside of ``signed_by("PUEncoder")`` is `PUEncoder: epochs must be …`. What a
+    thing or a file says (``encoder 'lenet5': x must be …``) is left as it is.
     """
     try:
         yield
     except InputError as error:
-        error.sign(owner)
+        if CALLED.match(error.owner) or (error.unknown and not error.owner):
+            error.sign(owner)
         raise
 
 

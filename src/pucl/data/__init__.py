@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.errors import check_count
+from pucl.errors import check_count, signed_by
 from pucl.registry import get
 
 Kind = Literal["image", "table", "vector"]
@@ -36,6 +36,7 @@ class Dataset:
         return float(self.y_train.mean())
 
 
+@signed_by("pucl.load")
 def load(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     """The data set registered under `name`; `seed` decides its random parts (a draw or a split), if it has any."""
     check_count("pucl.load", "seed", seed, low=0)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pucl.data import Dataset
 from pucl.data.pu_split import PUSample, make_pu
+from pucl.errors import signed_by
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class PUData:
     prior: float | None
 
 
+@signed_by("pucl.observe")
 def observe(data: Dataset, n_labelled: int, *, seed: int = 0, **options: Any) -> PUData:
     """Label some positives of the training rows and hide everything else.
 

@@ -15,15 +15,16 @@ from torch import Tensor, nn
 from pucl import __version__
 from pucl.encoders import make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
-from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
 from pucl.files import replace_file
 from pucl.registry import current_name
 
 FORMAT = 1
 WEIGHTS, ABOUT = "encoder.safetensors", "encoder.json"
-SAVE, LOAD = "save_encoder", "load_encoder"
+SAVE, LOAD = "pucl.save_encoder", "pucl.load_encoder"
 
 
+@signed_by(SAVE)
 def save_encoder(
     folder: str | Path,
     encoder: Encoder,
@@ -73,6 +74,7 @@ def save_encoder(
     return folder
 
 
+@signed_by(LOAD)
 def load_encoder(
     folder: str | Path, device: str | torch.device = "cpu", *, network: nn.Module | None = None
 ) -> Encoder:

@@ -15,7 +15,7 @@ from pucl.baselines import Settings, fit_baseline, settings_of
 from pucl.data import Kind
 from pucl.encoders.embedding import embed
 from pucl.encoders.plain import raw_encoder
-from pucl.errors import bad_argument
+from pucl.errors import bad_argument, signed_by
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.labels import check_labels
@@ -71,6 +71,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.device = device
         self.random_state = random_state
 
+    @signed_by(OWNER)
     def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
         """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
         seed = seed_of(OWNER, self.random_state)
@@ -101,6 +102,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
             parts = [self.scorer_(part) for part in torch.split(rows, 4096)]
         return torch.cat(parts).double().numpy()
 
+    @signed_by(OWNER)
     def score_report(self, X: Any, s: Any, *, prior: float | None = None) -> PUScores:  # noqa: N803
         """What P and U tell of the model on rows it was not trained on; with the prior it was trained with, or one."""
         scores, share = self.decision_function(X), self.prior_ if prior is None else prior
@@ -108,6 +110,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise bad_argument(OWNER, "prior", "given to score_report, since the method went without", None)
         return pu_scores(scores, s, prior=share)
 
+    @signed_by(OWNER)
     def score(self, X: Any, s: Any) -> float:  # noqa: N803
         """How well the scores tell P from U: the AUC, which needs no prior and no negatives."""
         scores = self.decision_function(X)

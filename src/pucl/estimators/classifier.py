@@ -13,6 +13,7 @@ from torch import nn
 
 from pucl.data import Kind
 from pucl.encoders import embedding_dim
+from pucl.errors import signed_by
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.fit import fit
@@ -107,6 +108,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.verbose = verbose
         self.random_state = random_state
 
+    @signed_by(OWNER)
     def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
         """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
         seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
@@ -144,15 +146,18 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         rows = self._rows(X)
         return self.model_.logits(rows).double().numpy()
 
+    @signed_by(OWNER)
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Embeddings (n, k) of length 1."""
         rows = self._rows(X)
         return self.model_.embed(rows).numpy()
 
+    @signed_by(OWNER)
     def score_report(self, X: Any, s: Any) -> PUScores:  # noqa: N803
         """What P and U tell of the model on rows it was not trained on; no negatives are needed."""
         return pu_scores(self.decision_function(X), s, prior=self.prior_)
 
+    @signed_by(OWNER)
     def score(self, X: Any, s: Any) -> float:  # noqa: N803
         """Estimated accuracy on the unlabelled rows, from s alone; `score_report` has its error and more."""
         return self.score_report(X, s).proxy_accuracy.value

@@ -14,6 +14,7 @@ from pucl.device import pick_device
 from pucl.encoders import embedding_dim
 from pucl.encoders.embedding import embed
 from pucl.encoders.plain import PCA, plain_encoder
+from pucl.errors import signed_by
 from pucl.estimators.observed import as_input, observe, seed_of
 from pucl.fitting.plan import FitOptions, name_of, plan_pretraining
 from pucl.training.pretraining import pretrain
@@ -57,6 +58,7 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.device = device
         self.random_state = random_state
 
+    @signed_by(OWNER)
     def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
         """Train the encoder on rows X with PU labels s."""
         names = (
@@ -83,6 +85,7 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.n_features_in_ = len(seen.schema.columns) or seen.schema.shape[0]
         return self
 
+    @signed_by(OWNER)
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Embeddings (n, k) of length 1."""
         check_is_fitted(self, "encoder_")

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from pucl.errors import signed_by
 from pucl.estimators.observed import aligned, as_input, seed_of
 from pucl.pseudo_labels import pseudo_label
 
@@ -25,6 +26,7 @@ class PseudoLabeler(BaseEstimator):  # type: ignore[misc]
         self.prior = prior
         self.random_state = random_state
 
+    @signed_by(OWNER)
     def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
         """Label the rows of embeddings X (n, k) with PU labels s."""
         aligned(OWNER, X, s)
@@ -35,6 +37,7 @@ class PseudoLabeler(BaseEstimator):  # type: ignore[misc]
         self.reliability_, self.prior_ = found.reliability.numpy(), found.prior
         return self
 
+    @signed_by(OWNER)
     def fit_predict(self, X: Any, s: Any) -> NDArray[np.bool_]:  # noqa: N803
         """The labels of the rows."""
         return self.fit(X, s).labels_

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from pucl.errors import signed_by
 from pucl.estimators.observed import aligned, seed_of
 from pucl.ranking.prior import estimate_prior
 
@@ -25,6 +26,7 @@ class PriorEstimator(BaseEstimator):  # type: ignore[misc]
         self.setting = setting
         self.random_state = random_state
 
+    @signed_by(OWNER)
     def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
         """Estimate π from embeddings or scores X with PU labels s."""
         aligned(OWNER, X, s)

@@ -5,7 +5,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from pucl.errors import Described, bad_argument
+from pucl.errors import Described, bad_argument, signed_by
 from pucl.heads.stored import HeadParts, StoredHead
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
@@ -34,6 +34,7 @@ class LinearHead(StoredHead):
         return cls(parts.tensors["weight"], parts.tensors["bias"])
 
 
+@signed_by(OWNER)
 def fit_head(z: Tensor, s: Any, pseudo: PseudoLabels, *, method: str = "linear", **options: Any) -> nn.Module:
     """Fit the head registered under `method` on embeddings (n, k) and their pseudo-labels."""
     labelled = torch.from_numpy(check_labels(s, n_rows=len(z), owner=OWNER)).to(z.device)

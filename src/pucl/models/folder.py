@@ -20,7 +20,7 @@ from pucl import __version__
 from pucl.encoders.saved import ABOUT as ENCODER_JSON
 from pucl.encoders.saved import WEIGHTS as ENCODER_WEIGHTS
 from pucl.encoders.saved import load_encoder, save_encoder
-from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
 from pucl.files import replace_file
 from pucl.heads.calibration import Calibrated
 from pucl.heads.stored import HeadParts
@@ -62,6 +62,7 @@ def check_out(folder: str | Path) -> None:
     check_folder(SAVE, "folder", folder)
 
 
+@signed_by(SAVE)
 def save_model(folder: str | Path, model: Model) -> Path:
     """Write the model into a folder. Interrupted, there is the old model, the new one, or none that loads.
 
@@ -110,6 +111,7 @@ def _write(folder: Path, model: Model) -> None:
     replace_file(folder / MODEL, _signed(content))
 
 
+@signed_by(LOAD)
 def load_model(folder: str | Path, *, network: nn.Module | None = None) -> Model:
     """The model that `save_model` wrote. Files that are damaged, exchanged, missing or pickles are refused.
 

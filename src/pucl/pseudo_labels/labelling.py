@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pucl.deprecation import renamed_arguments
 from pucl.encoders.inputs import check_finite
-from pucl.errors import Described, bad_argument, check_count, check_share
+from pucl.errors import Described, bad_argument, check_count, check_share, signed_by
 from pucl.labels import check_labels
 from pucl.pseudo_labels.labellers import find_labeller, renamed_options
 from pucl.pseudo_labels.outcome import PseudoLabels
@@ -20,6 +20,7 @@ OTHERS = "other_embeddings"
 
 
 @renamed_arguments(OWNER, told="seen_by_encoder", beside=OTHERS)
+@signed_by(OWNER)
 def pseudo_label(
     z: Any,
     s: Any,

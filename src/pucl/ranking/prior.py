@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pucl.encoders.inputs import check_finite
-from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
+from pucl.errors import Described, bad_argument, check_count, check_share, signed_by, unknown_name
 from pucl.labels import check_labels
 from pucl.priors import PriorEstimate
 from pucl.priors.samples import Array
@@ -30,6 +30,7 @@ REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most 
 Estimator = Callable[[Array, Array], float]
 
 
+@signed_by(OWNER)
 def estimate_prior(
     z: Any,
     s: Any,

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from pucl.encoders.inputs import Standardise, check_finite
-from pucl.errors import Described, bad_argument, check_count
+from pucl.errors import Described, bad_argument, check_count, signed_by
 from pucl.labels import check_labels
 from pucl.numerics.auc import auc, null_error, spearman, weighted_auc
 from pucl.numerics.kmeans import kmeans
@@ -61,6 +61,7 @@ class Diagnostics:
         return "\n".join(self.messages)
 
 
+@signed_by(OWNER)
 def diagnose(
     z: Any, s: Any, *, pseudo: PseudoLabels | None = None, other: PseudoLabels | None = None, seed: int = 0
 ) -> Diagnostics:

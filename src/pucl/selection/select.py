@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.errors import Described, bad_argument, check_count, check_share, unknown_name
+from pucl.errors import Described, bad_argument, check_count, check_share, signed_by, unknown_name
 from pucl.labels import check_labels
 from pucl.priors.bbe import bbe
 from pucl.selection.scores import Estimate, PUScores, check_logits, pu_scores
@@ -43,6 +43,7 @@ class Selection:
         return f"{self.name}: {self.criterion} {chosen}, best of {len(self.scores)} (π = {self.prior:.3f})"
 
 
+@signed_by(OWNER)
 def select(
     candidates: Mapping[str, Any],
     s: Any,

@@ -12,7 +12,7 @@ from pucl.device import pick_device
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.projection import projection_head
-from pucl.errors import Described, bad_argument
+from pucl.errors import Described, bad_argument, signed_by
 from pucl.labels import check_labels
 from pucl.losses import make_objective
 from pucl.seeds import seed_of
@@ -43,6 +43,7 @@ class Pretrained:
     held_out: Tensor
 
 
+@signed_by(OWNER)
 def pretrain(
     x: Any,
     s: Any,

@@ -15,7 +15,7 @@ from pucl.data.own.batch import OWNER, Batch, Rows, load
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import open_rows
 from pucl.data.own.table_rows import TableRows
-from pucl.errors import Described, bad_argument, check_count
+from pucl.errors import Described, bad_argument, check_count, signed_by
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class OwnData:
         return load(self.rows)
 
 
+@signed_by("pucl.read")
 def read(
     source: Any,
     *,

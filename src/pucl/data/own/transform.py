@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pucl.data.own.batch import OWNER, Batch, Table, finite, load
 from pucl.data.own.opening import open_rows
 from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, fit_category, fit_number
-from pucl.errors import Described, InputError, bad_argument, check_count, is_number
+from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by
 
 VERSION = 1
 
@@ -29,6 +29,7 @@ class TableTransform:
     dropped: tuple[str, ...]
 
     @classmethod
+    @signed_by("TableTransform")
     def fit(
         cls, rows: Any, *, categorical: Sequence[str] = (), max_categories: int = 100, unknown: Unknown = "zeros"
     ) -> "TableTransform":
@@ -79,6 +80,7 @@ class TableTransform:
         """The names of the features it makes."""
         return tuple(name for rule in self.rules for name in rule.features)
 
+    @signed_by("TableTransform")
     def apply(self, rows: Any, *, strict: bool = False) -> NDArray[np.float32]:
         """Features (n, d) of a `Table`, a `Batch`, a frame or what `read` returned.
 
@@ -99,6 +101,7 @@ class TableTransform:
         return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False)
 
     @classmethod
+    @signed_by("TableTransform")
     def from_json(cls, text: str) -> "TableTransform":
         """The transform that `to_json` wrote."""
         try:
