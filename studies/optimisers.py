@@ -163,7 +163,6 @@ def plan() -> dict[str, list[Group]]:
         "fmnist": [
             [*both("fmnist1", "fmnist2", encoder="lenet5"), *both("fmnist2", encoder="lenet5", objective="scl_pu")],
             both("fmnist2", encoder="cnn7bn"),
-            both("fmnist1", encoder="cnn7bn"),
         ],
         "cifar": [
             both("cifar1", "cifar2", encoder="cnn7"),
@@ -183,9 +182,14 @@ def plan() -> dict[str, list[Group]]:
         "variants": [
             [*both("cifar1", encoder="cnn7", output_norm=True), small_crops],
             [replace(cnn7, optimiser=HEAVY_BALL), replace(cnn7, optimiser=FREE_VECTORS)],
-            [replace(small_crops, output_norm=True), replace(cnn7, rate_factor=2.0), replace(cnn7, rate_factor=0.5)],
+            [replace(small_crops, output_norm=True), replace(cnn7, rate_factor=2.0)],
+            [replace(cnn7, rate_factor=4.0)],
         ],
-        "more": [both("cifar2", encoder="cnn7bn")],
+        "collapse": [
+            both("fmnist2", encoder="lenet5", objective="scl_pu", output_norm=True),
+            [replace(cnn7, task="cifar2", objective="scl_pu", output_norm=True)],
+        ],
+        "more": [both("fmnist1", encoder="cnn7bn"), both("cifar2", encoder="cnn7bn")],
     }
 
 
