@@ -31,10 +31,10 @@ from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
 from pucl.bench.run.provenance import provenance
 from pucl.data.observe import PUData
 from pucl.errors import RunError
-from pucl.training.loop import side_by_side
 from pucl.training.monitor import effective_rank, uniformity
 from pucl.training.optimisers import make_optimiser
-from pucl.training.pretraining import Pretraining, prepare
+from pucl.training.pretraining import PreparedRun, prepare
+from pucl.training.run import side_by_side
 from pucl.views import make_view
 
 GRID = Path(__file__).parents[1] / "paper" / "benchmark1.toml"
@@ -212,7 +212,7 @@ def data_of(task: str, seed: int, rows: int | None) -> tuple[Dataset, PUData]:
     return data, observe(data, min(1000, len(data.y_train) // 10), seed=seed)
 
 
-def start(cell: Cell, options: argparse.Namespace) -> Pretraining:
+def start(cell: Cell, options: argparse.Namespace) -> PreparedRun:
     """The run of a cell, ready to take steps: the library's own, with another optimiser and head where asked for."""
     recipe, (_, seen) = recipe_of(cell.task), data_of(cell.task, cell.seed, options.rows)
     config = TrainConfig(
@@ -258,7 +258,7 @@ def with_output_norm(head: nn.Sequential) -> nn.Sequential:
     return nn.Sequential(*before, plain, nn.BatchNorm1d(last.out_features))
 
 
-def judge(cell: Cell, work: Pretraining, options: argparse.Namespace) -> dict[str, Any]:
+def judge(cell: Cell, work: PreparedRun, options: argparse.Namespace) -> dict[str, Any]:
     """Both probes, and how far the embeddings of the test rows are spread.
 
     `spread` is 1 − ‖mean z‖² over embeddings z of length 1: 0 when all are the same. Rank and uniformity are those of
