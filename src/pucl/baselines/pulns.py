@@ -214,11 +214,11 @@ def _imitate(problem: PUProblem, settings: PulnsSettings, selector: Selector, st
     train(problem, replace(settings, epochs=settings.warm_epochs), update, chooser, phase="imitate")
 
 
-def _judged(held: PUProblem, most: int) -> tuple[Tensor, Tensor]:
-    """At most so many rows of P and of U each, and who is labelled."""
+def _judged(held: PUProblem, max_rows: int) -> tuple[Tensor, Tensor]:
+    """At most `max_rows` rows of P and of U each, and who is labelled."""
     parts = []
     for number, rows in enumerate((held.positives, held.unlabelled)):
-        order = torch.randperm(len(rows), generator=held.drawing("judged", number))[:most]
+        order = torch.randperm(len(rows), generator=held.drawing("judged", number))[:max_rows]
         parts.append(rows[order.to(rows.device)])
     rows = torch.cat(parts)
     return held.x[rows], held.labelled[rows]

@@ -22,7 +22,7 @@ def calibrate(logits: Tensor, prior: float, *, temperature: float = 1.0) -> floa
 
     where f are the logits *of the unlabelled rows* and π is the share of positives among them. The mean rises with b
     and crosses π between logit(π) − max a f and logit(π) − min a f, where bisection finds it to the last digit of a
-    float64. One equation fixes one number: the temperature T is given, not found.
+    float64. One equation fixes one number: the temperature T is given, not fitted.
 
     Args:
         logits: f, (n,), of unlabelled rows only.

@@ -19,7 +19,7 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number
 from pucl.heads.linear import linear
-from pucl.heads.targets import confident_rows, given, renewed
+from pucl.heads.targets import confident_rows, fixed_targets, renewed_targets
 from pucl.heads.tuned import FineTuned, Normed
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
@@ -35,7 +35,7 @@ FINE_TUNE, SELF_TRAIN = "pucl.fine_tune", "pucl.self_train"
 WEIGHT_DECAY = 0.01
 MAX_BATCH, MIN_STEPS = 1024, 16  # rows of a batch, batches of an epoch
 MIN_LABELLED_SHARE = 0.05  # of a batch of `self_train`
-F_ = TypeVar("F_", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 # The network before an epoch, and its number → targets within [0, 1] and weights of the rows, (n,) each.
 Targets = Callable[[Normed, int], tuple[Tensor, Tensor]]
 
@@ -75,7 +75,7 @@ class TuneConfig:
         check_count(owner, "seed", self.seed, low=0)
 
 
-def _with_old_arguments(tune: F_) -> F_:
+def _with_old_arguments(tune: Function) -> Function:
     """Let `fine_tune` be called as before `TuneConfig` and `self_train`, with a FutureWarning."""
     moved = tuple(field.name for field in fields(TuneConfig))
 
@@ -100,7 +100,9 @@ def _with_old_arguments(tune: F_) -> F_:
         warnings.warn(f"{FINE_TUNE}: {advice}", FutureWarning, stacklevel=2)
         if not renew:
             return cast("FineTuned", tune(x, s, pseudo, encoder, made, **options))
-        return self_train(x, s, pseudo, encoder, made, device=options.get("device"), **other)
+        for ignored in ("confident", "weighted", "soft", "teacher"):
+            options.pop(ignored, None)
+        return self_train(x, s, pseudo, encoder, made, **other, **options)
 
     return call  # type: ignore[return-value]
 
@@ -142,11 +144,11 @@ def fine_tune(
     Returns:
         A module from raw rows to logits (n,), in evaluation mode, on the device.
     """
-    every = _Rows.of(FINE_TUNE, x, s, pseudo, device)
+    every = _TuningRows.of(FINE_TUNE, x, s, pseudo, device)
     if not is_number(confident) or not 0 < confident <= 1:
         raise bad_argument(FINE_TUNE, "confident", "a number in (0, 1]", confident)
     used = every.only(confident_rows(every.labelled, every.pseudo, confident))
-    fixed = given(used.pseudo, soft=soft, weighted=weighted)
+    fixed = fixed_targets(used.pseudo, soft=soft, weighted=weighted)
     return _tune(encoder, every, used, lambda _network, _epoch: fixed, config or TuneConfig(), teacher=teacher)
 
 
@@ -185,7 +187,7 @@ def self_train(
     Returns:
         A module from raw rows to logits (n,), in evaluation mode, on the device.
     """
-    rows = _Rows.of(SELF_TRAIN, x, s, pseudo, device)
+    rows = _TuningRows.of(SELF_TRAIN, x, s, pseudo, device)
     check_share(SELF_TRAIN, "trust", trust, closed=True)
     share = max(MIN_LABELLED_SHARE, float(rows.labelled.float().mean())) if labelled_share is None else labelled_share
     check_share(SELF_TRAIN, "labelled_share", share)
@@ -198,13 +200,13 @@ def self_train(
         score = None
         if epoch:
             score = network.eval().score(embed(network.encoder, rows.x, normalise=False).to(rows.x.device))
-        return renewed(score, rows.labelled, rows.pseudo, trust=trust, labelled_share=share)
+        return renewed_targets(score, rows.labelled, rows.pseudo, trust=trust, labelled_share=share)
 
     return _tune(encoder, rows, rows, targets, config or TuneConfig(), labelled_share=share)
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _TuningRows:
     """Rows with their labels, on the device."""
 
     x: Tensor
@@ -212,7 +214,7 @@ class _Rows:
     pseudo: PseudoLabels
 
     @classmethod
-    def of(cls, owner: str, x: Any, s: Any, pseudo: PseudoLabels, device: str | torch.device | None) -> "_Rows":
+    def of(cls, owner: str, x: Any, s: Any, pseudo: PseudoLabels, device: str | torch.device | None) -> "_TuningRows":
         """What a user gave, checked."""
         rows = as_rows(x, owner=owner)
         labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=owner))
@@ -225,15 +227,15 @@ class _Rows:
         moved = {name: getattr(pseudo, name).to(place) for name in ("labels", "probability", "reliability")}
         return cls(rows.to(place), labelled.to(place), replace(pseudo, **moved))
 
-    def only(self, members: Tensor) -> "_Rows":
+    def only(self, members: Tensor) -> "_TuningRows":
         """Some of the rows."""
-        return _Rows(self.x[members], self.labelled[members], self.pseudo.only(members))
+        return _TuningRows(self.x[members], self.labelled[members], self.pseudo.only(members))
 
 
 def _tune(
     encoder: nn.Module,
-    every: _Rows,
-    used: _Rows,
+    every: _TuningRows,
+    used: _TuningRows,
     targets: Targets,
     config: TuneConfig,
     *,
@@ -258,7 +260,7 @@ def _tune(
     return network.folded().eval().requires_grad_(False)
 
 
-def _start(rows: _Rows, encoder: nn.Module) -> Normed:
+def _start(rows: _TuningRows, encoder: nn.Module) -> Normed:
     """A copy of the encoder with its linear head."""
     own = copy.deepcopy(encoder).to(rows.x.device).requires_grad_(True)
     if rows.x.ndim == 4:  # quicker on every device
@@ -270,7 +272,7 @@ def _start(rows: _Rows, encoder: nn.Module) -> Normed:
 class _Training:
     """The steps of a network on rows whose targets may change from epoch to epoch; on a GPU, one recorded step."""
 
-    def __init__(self, network: Normed, rows: _Rows, config: TuneConfig, teacher: nn.Module | None) -> None:
+    def __init__(self, network: Normed, rows: _TuningRows, config: TuneConfig, teacher: nn.Module | None) -> None:
         self.network, self.rows, self.config, self.teacher = network, rows, config, teacher
         self.device = rows.x.device
         self.gpu = self.device.type == "cuda"

@@ -20,7 +20,7 @@ def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tens
     return torch.cat(chosen).sort().values
 
 
-def given(pseudo: PseudoLabels, *, soft: bool, weighted: bool) -> tuple[Tensor, Tensor]:
+def fixed_targets(pseudo: PseudoLabels, *, soft: bool, weighted: bool) -> tuple[Tensor, Tensor]:
     """Targets that stay: the pseudo-labels and their reliability, or probabilities."""
     if soft:
         return pseudo.probability.to(torch.float32), torch.ones_like(pseudo.probability, dtype=torch.float32)
@@ -28,7 +28,7 @@ def given(pseudo: PseudoLabels, *, soft: bool, weighted: bool) -> tuple[Tensor, 
     return goal, pseudo.reliability.to(torch.float32) if weighted else torch.ones_like(goal)
 
 
-def renewed(
+def renewed_targets(
     score: Tensor | None, labelled: Tensor, pseudo: PseudoLabels, *, trust: float, labelled_share: float
 ) -> tuple[Tensor, Tensor]:
     """Targets of an epoch by the logits of the rows, likely positives counting `trust`; by the pseudo-labels at first.
