@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from pucl import PUClassifier
-from pucl.baselines import fit_baseline
+from pucl.baselines import fit_baseline, settings_of
 from pucl.baselines.neighbours import DEFAULT, NeighbourSettings, principal_axes_of
 from pucl.baselines.shared.training_problem import PUProblem
 from pucl.encoders.inputs import Standardise
@@ -88,10 +88,17 @@ def test_a_prior_found_at_the_edge_is_taken(share: float, monkeypatch: pytest.Mo
     assert logits.isfinite().all() and (logits > 0).float().mean() == pytest.approx(share, abs=0.2)
 
 
-@pytest.mark.parametrize("change", [{"axes": 0}, {"k": 0}, {"temperature": 0.0}, {"most": 0}])
+@pytest.mark.parametrize("change", [{"axes": 0}, {"k": 0}, {"temperature": 0.0}, {"max_rows": 0}])
 def test_bad_settings_are_said(change: dict[str, float]) -> None:
     with pytest.raises(InputError, match=f"NeighbourSettings: {next(iter(change))} must be"):
         NeighbourSettings(**change)  # type: ignore[arg-type]
+
+
+def test_the_old_name_of_max_rows_still_works_and_warns() -> None:
+    with pytest.warns(FutureWarning, match="baseline 'neighbours': 'most' is now called 'max_rows'"):
+        assert settings_of("neighbours", most=7) == NeighbourSettings(max_rows=7)
+    with pytest.raises(InputError, match="max_rows must be given once, not as 'most' too"):
+        settings_of("neighbours", most=7, max_rows=8)
 
 
 def test_of_very_many_columns_the_first_axes_stand_for_all() -> None:

@@ -25,6 +25,7 @@ from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.training_problem import PUProblem
 from pucl.baselines.shared.training_settings import Settings, preset_of
 from pucl.data import Kind
+from pucl.deprecation import warn_renamed
 from pucl.device import pick_device
 from pucl.encoders.inputs import Standardise, as_rows
 from pucl.errors import Described, InputError, RunError, bad_argument, check_count, check_share, unknown_name
@@ -33,7 +34,9 @@ from pucl.registry import get
 from pucl.training.batches import fits
 from pucl.training.pretraining import default_encoder
 
-__all__ = ["Settings", "fit_baseline", "settings_of", "why_not"]
+__all__ = ["Settings", "fit_baseline", "renamed_settings", "settings_of", "why_not"]
+
+RENAMED = (("most", "max_rows"),)  # former and present names of settings
 
 
 def fit_baseline(
@@ -96,10 +99,23 @@ def settings_of(name: str, task: str | None = None, **changes: Any) -> Settings:
         presets = getattr(sys.modules[entry.function.__module__], "PRESETS", {})
         settings = preset_of(presets, task) or settings
     known = [field.name for field in fields(settings)]
+    changes = renamed_settings(f"baseline {name!r}", settings, changes)
     for field in changes:
         if field not in known:
             raise unknown_name(f"setting of baseline {name!r}", field, known)
     return replace(settings, **changes)
+
+
+def renamed_settings(owner: str, settings: Settings, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes of settings under the names they have now; one under its old name is taken, with a warning."""
+    known, current = {field.name for field in fields(settings)}, dict(changes)
+    for old, new in RENAMED:
+        if old in changes and old not in known and new in known:
+            if new in changes:
+                raise bad_argument(owner, new, f"given once, not as {old!r} too", changes[new])
+            warn_renamed(owner, old, new, stacklevel=4)
+            current[new] = current.pop(old)
+    return current
 
 
 def why_not(name: str, kind: Kind, prior: float | None) -> str | None:

@@ -27,7 +27,7 @@ class BaggingSettings(Settings):
     Attributes:
         bags: T, how many machines.
         size: K, unlabelled rows of a bag; as many as labelled ones when None.
-        most: labelled rows a machine is fitted to, and unlabelled rows of a bag when `size` is None, at most.
+        max_rows: labelled rows a machine is fitted to, and unlabelled rows of a bag when `size` is None, at most.
         cost: C of the machines.
         width: of the kernel exp(−‖x − x'‖² / (d · width)), of d standardised features.
         features: random features that stand for the kernel.
@@ -35,7 +35,7 @@ class BaggingSettings(Settings):
 
     bags: int = 100
     size: int | None = None
-    most: int = 1000
+    max_rows: int = 1000
     cost: float = 1.0
     width: float = 1.0
     features: int = 300
@@ -43,7 +43,7 @@ class BaggingSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         owner = type(self).__name__
-        for name in ("bags", "most", "features"):
+        for name in ("bags", "max_rows", "features"):
             check_count(owner, name, getattr(self, name))
         if self.size is not None:
             check_count(owner, "size", self.size)
@@ -101,7 +101,7 @@ def bagging(problem: PUProblem, settings: BaggingSettings = DEFAULT) -> nn.Modul
     machine = random_machine(problem, settings)
     draws = problem.drawing("bags")
     positives = problem.positives.cpu()
-    positives = positives[torch.randperm(len(positives), generator=draws)[: settings.most]].to(problem.device)
+    positives = positives[torch.randperm(len(positives), generator=draws)[: settings.max_rows]].to(problem.device)
     size = settings.size or len(positives)
     bags = torch.randint(len(problem.unlabelled), (settings.bags, size), generator=draws).to(problem.device)
     labelled, unlabelled = machine.features(problem.x[positives]), problem.unlabelled

@@ -25,18 +25,18 @@ class NeighbourSettings(Settings):
         axes: how many principal axes of the rows are kept.
         k: how many neighbours vote.
         temperature: τ of their votes.
-        most: rows that the axes are found on, at most.
+        max_rows: rows that the axes are computed from, at most.
     """
 
     axes: int = 256
     k: int = 40
     temperature: float = 0.05
-    most: int = 5000
+    max_rows: int = 5000
 
     def __post_init__(self) -> None:
         super().__post_init__()
         owner = type(self).__name__
-        for name in ("axes", "k", "most"):
+        for name in ("axes", "k", "max_rows"):
             check_count(owner, name, getattr(self, name))
         check_positive(owner, "temperature", self.temperature)
 
@@ -85,8 +85,8 @@ def neighbours(problem: PUProblem, settings: NeighbourSettings = DEFAULT) -> nn.
 
 def principal_axes_of(problem: PUProblem, settings: NeighbourSettings) -> PrincipalAxes:
     """The principal axes of some of the rows."""
-    rows = torch.randperm(len(problem.x), generator=problem.drawing("rows"))[: settings.most].to(problem.device)
+    rows = torch.randperm(len(problem.x), generator=problem.drawing("rows"))[: settings.max_rows].to(problem.device)
     flat = problem.standardise(to_float(problem.x[rows])).flatten(1)
     mean = flat.mean(dim=0)
-    axes, _ = principal_axes(flat - mean, settings.axes, seed=problem.seed, most=settings.most)
+    axes, _ = principal_axes(flat - mean, settings.axes, seed=problem.seed, most=settings.max_rows)
     return PrincipalAxes(problem.standardise, mean, axes)

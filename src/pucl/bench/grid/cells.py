@@ -28,6 +28,7 @@ MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about ever
 OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
 # Options of labellers as stored cells have them, by the names they have now: a cell keeps its key.
 STORED_OPTIONS: Mapping[str, str] = MappingProxyType({new: old for old, new in RENAMED_OPTIONS.items()})
+STORED_SETTINGS: Mapping[str, str] = MappingProxyType({"max_rows": "most"})  # the same for baselines
 KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
 KEYS: Mapping[str, Any] = MappingProxyType(
@@ -91,13 +92,24 @@ def teacher_of(config: Mapping[str, Any]) -> Config:
 
 
 def stored_options(options: Mapping[str, Any]) -> Config:
-    """Options of a labeller under the names that stored cells have."""
+    """Options of a labeller or a head under the names that stored cells have."""
     return {STORED_OPTIONS.get(name, name): value for name, value in options.items()}
 
 
 def current_options(options: Mapping[str, Any]) -> Config:
-    """Options of a labeller in a cell under the names they have now."""
+    """Options of a labeller or a head in a cell under the names they have now."""
     return {RENAMED_OPTIONS.get(name, name): value for name, value in options.items()}
+
+
+def stored_settings(settings: Mapping[str, Any]) -> Config:
+    """Settings of a baseline under the names that stored cells have."""
+    return {STORED_SETTINGS.get(name, name): value for name, value in settings.items()}
+
+
+def current_settings(settings: Mapping[str, Any]) -> Config:
+    """Settings of a baseline in a cell under the names they have now."""
+    now = {old: new for new, old in STORED_SETTINGS.items()}
+    return {now.get(name, name): value for name, value in settings.items()}
 
 
 def variant_of(config: Mapping[str, Any]) -> str:

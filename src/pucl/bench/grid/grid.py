@@ -28,7 +28,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pucl.bench.grid.cells import ORACLE, SUPERVISED, TEACHER, Config, key_of, registered
+from pucl.bench.grid.cells import ORACLE, SUPERVISED, TEACHER, Config, key_of, registered, stored_settings
 from pucl.bench.grid.options import from_json, resolved, values_of
 from pucl.bench.grid.readouts import check_prior, check_teacher, resolve_top
 from pucl.bench.grid.recipes import resolve_recipe
@@ -161,11 +161,13 @@ class Grid:
 
     def _settings(self, method: str, preset: "Settings") -> Config:
         """The settings of a baseline: what the grid changes, then its preset for the task."""
+        from pucl.baselines import renamed_settings
+
         key = f"settings.{method}"
         given = as_table(self.name, key, self.defined["settings"].get(method, {}))
         with blamed_on(self.name):
-            kinds = get_type_hints(type(preset))
-            settings = resolved(key, values_of(preset), given, kinds=kinds, without=("encoder",))
+            kinds, given = get_type_hints(type(preset)), renamed_settings(key, preset, given)
+            settings = stored_settings(resolved(key, values_of(preset), given, kinds=kinds, without=("encoder",)))
             with blamed_on(key):
                 replace(preset, **from_json(given))  # its values are checked where it is made
         return settings

@@ -152,8 +152,11 @@ def _head_options(head: str, given: Any) -> dict[str, Any]:
     if head != FINE_TUNE:
         if head not in entries("heads"):
             raise unknown_name("head", head, (*entries("heads"), FINE_TUNE, KNN))
-        function = get("heads", head).function
-        return resolved(owner, keywords(function), given, kinds=get_type_hints(function), without=NOT_FOR_GRIDS)
+        entry = get("heads", head)
+        if isinstance(given, Mapping):
+            given = renamed_options(owner, entry, given)
+        kinds = get_type_hints(entry.function)
+        return stored_options(resolved(owner, keywords(entry.function), given, kinds=kinds, without=NOT_FOR_GRIDS))
     defaults = {**tuning_defaults(), VIEW_OPTIONS: None, MATCH: False}
     kinds = {**tuning_kinds(), MATCH: bool}
     options = resolved(owner, defaults, given, kinds=kinds, without=NOT_FOR_GRIDS)

@@ -12,6 +12,7 @@ from pucl.bench.grid.cells import (
     is_baseline,
     is_reference,
     registered,
+    stored_settings,
     usual_setting,
     variant_of,
 )
@@ -155,7 +156,7 @@ def preset_of(config: Mapping[str, Any]) -> dict[str, Any]:
     from pucl.baselines import settings_of
 
     name = registered(config["method"])
-    return resolved(name, values_of(settings_of(name, config["task"])), {}, without=("encoder",))
+    return stored_settings(resolved(name, values_of(settings_of(name, config["task"])), {}, without=("encoder",)))
 
 
 def _has_preset(config: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from pucl.bench.grid.cells import (
     TRUTH,
     canonical,
     current_options,
+    current_settings,
     registered,
 )
 from pucl.bench.grid.options import from_json
@@ -126,7 +127,7 @@ def fit_method(config: Mapping[str, Any], problem: Problem, exam: Exam, device: 
         problem = problem.only(known)
     scorer = fit_baseline(
         registered(config["method"]), problem.x, labels, prior=told, encoder=config["encoder"],
-        settings=from_json(config["settings"]), seed=problem.seed, device=device,
+        settings=current_settings(from_json(config["settings"])), seed=problem.seed, device=device,
     )  # fmt: skip
 
     @torch.no_grad()
@@ -194,7 +195,7 @@ def _score(
     takes = inspect.signature(get("heads", config["head"]).function).parameters
     given = {"seed": problem.seed, "prior": told}
     more = {name: value for name, value in given.items() if name in takes and value is not None}
-    head = fit_head(z, problem.s, pseudo, method=config["head"], **from_json(options), **more)
+    head = fit_head(z, problem.s, pseudo, method=config["head"], **current_options(from_json(options)), **more)
     return Score(frozen.encoder, head, frozen.device, normalise=True)
 
 
