@@ -138,7 +138,7 @@ def test_no_utils() -> None:
     assert not [path for path in MODULES if path.stem in {"utils", "helpers", "common", "misc"}]
 
 
-@pytest.mark.parametrize("family", ["losses", "priors"])
+@pytest.mark.parametrize("family", ["losses", "priors", "rankers"])
 def test_equation_in_the_docstring(family: str) -> None:
     for entry in entries(family).values():
         doc = entry.function.__doc__ or ""

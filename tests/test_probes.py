@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Generator, Tensor, nn
 
-from pucl.bench.run import probes
 from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
 from pucl.errors import InputError
 
@@ -32,7 +31,7 @@ def slow_knn(z: Tensor, y: Tensor, z_test: Tensor, y_test: Tensor, k: int, tempe
 @pytest.mark.parametrize(("k", "temperature"), [(1, 0.1), (7, 0.1), (8, 0.01), (60, 1.0)])
 @pytest.mark.parametrize("piece", [1, 1000, 1 << 24])
 def test_knn_equals_the_slow_loop(k: int, temperature: float, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "PIECE", piece)
+    monkeypatch.setattr("pucl.numerics.nearest.BLOCK", piece)
     z, y = directions(60, 0)
     z_test, y_test = directions(41, 1)
     found = knn_accuracy(z, y.numpy(), z_test, y_test.int(), k=k, temperature=temperature)

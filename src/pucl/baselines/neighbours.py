@@ -88,5 +88,5 @@ def principal_axes_of(problem: PUProblem, settings: NeighbourSettings) -> Princi
     rows = torch.randperm(len(problem.x), generator=problem.drawing("rows"))[: settings.max_rows].to(problem.device)
     flat = problem.standardise(to_float(problem.x[rows])).flatten(1)
     mean = flat.mean(dim=0)
-    axes, _ = principal_axes(flat - mean, settings.axes, seed=problem.seed, most=settings.max_rows)
+    axes, _ = principal_axes(flat - mean, settings.axes, seed=problem.seed, max_rows=settings.max_rows)
     return PrincipalAxes(problem.standardise, mean, axes)

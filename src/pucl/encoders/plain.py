@@ -7,7 +7,7 @@ from pucl.encoders.inputs import Encoder, Standardise, to_float
 from pucl.encoders.pca_projection import PCAProjection
 from pucl.encoders.raw import raw
 from pucl.encoders.shapes import flat_size
-from pucl.numerics.pca import enough, principal_axes
+from pucl.numerics.pca import principal_axes, sample_size
 
 RAW, PCA = "raw", "pca"
 WIDE = 1024  # features beyond which principal axes stand for them
@@ -22,7 +22,7 @@ def raw_encoder(rows: Tensor) -> Encoder:
 def pca_encoder(rows: Tensor, *, seed: int = 0) -> Encoder:
     """The encoder `pca` with the scaling and the principal axes of a few thousand of these rows, ready to be used."""
     standardise, network = Standardise.of(rows), PCAProjection(flat_size(tuple(rows.shape[1:])))
-    max_rows = enough(len(network.directions))  # of these alone a float copy is made
+    max_rows = sample_size(len(network.directions))  # of these alone a float copy is made
     picked = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:max_rows]
     flat = standardise(to_float(rows[picked])).flatten(1)
     axes, _ = principal_axes(flat, network.directions.shape[1], seed=seed)

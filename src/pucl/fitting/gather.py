@@ -12,6 +12,7 @@ from pucl.data.own.batch import Table
 from pucl.encoders.inputs import to_float
 from pucl.fitting.fit import Fitted
 from pucl.models.evidence import Evidence, Floats, Shown
+from pucl.numerics.pca import exact_axes
 
 POINTS, LISTED, QUANTILES = 5000, 200, 2001
 BYTES = 24 << 20  # of thumbnails that are kept
@@ -113,9 +114,9 @@ def _text(value: Any) -> str:
 def _main_directions(z: Tensor, k: int) -> Tensor:
     """The rows in their k directions of largest spread, (n, k); zeros where there are fewer."""
     centred = z - z.mean(dim=0)
-    _, vectors = torch.linalg.eigh(centred.T.double() @ centred.double())
-    found = centred.double() @ vectors.flip(1)[:, :k]
-    return F.pad(found, (0, k - found.shape[1])).float()
+    axes, _ = exact_axes(centred.T.double() @ centred.double())
+    along = centred.double() @ axes.flip(1)[:, :k]
+    return F.pad(along, (0, k - along.shape[1])).float()
 
 
 def _thinned(ordered: NDArray[np.float64]) -> Floats:

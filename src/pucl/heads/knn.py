@@ -9,6 +9,7 @@ from torch import Tensor
 from pucl.deprecation import renamed_arguments
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share
 from pucl.heads.stored import HeadParts, StoredHead
+from pucl.numerics.nearest import block_size, most_similar
 from pucl.pseudo_labels import PseudoLabels
 from pucl.ranking.thresholds import inside_unit_interval
 from pucl.ranking.whitening import Whitening, fit_whitening
@@ -16,7 +17,6 @@ from pucl.registry import register
 
 OWNER = "head 'knn'"
 REFERENCE = ("rows", "labels", "weight", "share", "prior")
-PIECE = 1 << 24  # similarities held at a time
 
 
 class NearestNeighbours(StoredHead):
@@ -55,7 +55,7 @@ class NearestNeighbours(StoredHead):
         if torch.compiler.is_compiling():  # a graph for any number of rows has no loop over them
             votes = self._positive_votes(seen)
         else:
-            pieces = torch.split(seen, max(1, PIECE // len(self.rows)))
+            pieces = torch.split(seen, block_size(len(self.rows)))
             votes = torch.cat([self._positive_votes(piece) for piece in pieces])
         smooth = (self.k * votes + self.share) / (self.k + 1)
         return torch.logit(smooth) - torch.logit(self.share) + torch.logit(self.prior)
@@ -73,7 +73,7 @@ class NearestNeighbours(StoredHead):
 
     def _positive_votes(self, z: Tensor) -> Tensor:
         """v, the weighted share of positives among the nearest rows, (n,)."""
-        near, who = (z @ self.rows.T).topk(self.k, dim=1)
+        near, who = most_similar(z, self.rows, self.k)
         vote = ((near - near[:, :1]) / self.temperature).exp() * self.weight[who]
         total = vote.sum(dim=1)
         # Where no neighbour has a say, the whole reference has.

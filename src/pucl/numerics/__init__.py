@@ -1,1 +1,1 @@
-"""Numerics shared by all parts: principal axes, AUC and rank correlation, logistic regression."""
+"""Numerics shared by all parts: principal axes, nearest rows, AUC, logistic regression, k-means; one of each."""

@@ -1,7 +1,5 @@
 """Nearest rows by inner product, exactly, with a bounded number of similarities held at a time."""
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
@@ -17,20 +15,24 @@ def nearest(rows: Tensor, among: Tensor, k: int, *, skip_self: bool = False) -> 
         k: how many, at most m, or m − 1 with `skip_self`.
         skip_self: `among` are the same rows, and no row is its own neighbour.
     """
-    similarity, index = [], []
-    for start, block in blocks(rows, len(among)):
-        products = block @ among.T
-        if skip_self:
-            own = torch.arange(len(block), device=rows.device)
-            products[own, start + own] = -torch.inf
-        top = products.topk(k, dim=1)
-        similarity.append(top.values)
-        index.append(top.indices)
+    start, similarity, index = 0, [], []
+    for block in torch.split(rows, block_size(len(among))):
+        top = most_similar(block, among, k, own=start if skip_self else None)
+        start += len(block)
+        similarity.append(top[0])
+        index.append(top[1])
     return torch.cat(similarity), torch.cat(index)
 
 
-def blocks(rows: Tensor, n_among: int) -> Iterator[tuple[int, Tensor]]:
-    """Blocks of rows that are compared with so many others at a time, each with the number of its first row."""
-    size = max(1, BLOCK // n_among)
-    for start in range(0, len(rows), size):
-        yield start, rows[start : start + size]
+def most_similar(block: Tensor, among: Tensor, k: int, *, own: int | None = None) -> tuple[Tensor, Tensor]:
+    """`nearest` for one block of rows, without a loop; the block is not its own neighbour from row `own` of `among`."""
+    products = block @ among.T
+    if own is not None:
+        products.diagonal(own).fill_(-torch.inf)
+    top = products.topk(k, dim=1)
+    return top.values, top.indices
+
+
+def block_size(n_among: int) -> int:
+    """How many rows are compared with so many others at a time."""
+    return max(1, BLOCK // n_among)

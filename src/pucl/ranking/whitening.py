@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pucl.errors import check_share
-from pucl.numerics.pca import principal_axes
+from pucl.numerics.pca import exact_axes, principal_axes
 
 DEFAULT, FEWEST_LABELLED = 0.5, 250  # how far axes are made alike, but not with fewer labelled rows than these
 WIDE, AXES = 2048, 512  # columns from which the first of the principal axes stand for all
@@ -42,7 +42,7 @@ def fit_whitening(z: Tensor, *, centred: bool, whitening: float) -> Whitening:
     if wide:
         axes, variances = principal_axes(rows, AXES, seed=0)
     else:
-        variances, axes = torch.linalg.eigh((rows.T @ rows / len(rows)).to(torch.float64))
+        axes, variances = exact_axes(rows.T @ rows / len(rows))
     parts = variances.clamp(min=0) / variances.max().clamp(min=torch.finfo(variances.dtype).tiny)
     return Whitening(mean, (axes * (parts + FLAT) ** (-whitening / 2)).to(rows.dtype))
 

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.errors import bad_argument, check_count, check_share, is_number
+from pucl.numerics.nearest import nearest
 from pucl.registry import register
 from pucl.views.checks import check_amount, check_rows
 
@@ -57,5 +58,5 @@ def _partner(x: Tensor, neighbours: int, generator: Generator) -> Tensor:
     if k < 1:
         return (own + torch.randint(1, max(n, 2), (n,), generator=generator, device=x.device)) % n
     z = F.normalize(x, dim=1)
-    near = (z @ z.T).fill_diagonal_(-torch.inf).topk(k, dim=1).indices
+    _, near = nearest(z, z, k, skip_self=True)
     return near.gather(1, torch.randint(k, (n, 1), generator=generator, device=x.device)).squeeze(1)

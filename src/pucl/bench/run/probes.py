@@ -10,9 +10,9 @@ from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_positive
 from pucl.heads.scaling import Scaling
 from pucl.numerics.logistic import fit_logistic
+from pucl.numerics.nearest import block_size, most_similar
 
 KNN, PROBE = "knn_accuracy", "linear_probe_accuracy"
-PIECE = 1 << 24  # similarities held together
 
 
 @torch.no_grad()
@@ -31,11 +31,11 @@ def knn_accuracy(
     check_positive(KNN, "temperature", temperature)
     train, sign = F.normalize(train, dim=1), y.to(train.dtype) * 2 - 1
     right = torch.zeros((), dtype=torch.long, device=train.device)
-    size = max(1, PIECE // len(train))
+    size = block_size(len(train))
     for rows, goal in zip(torch.split(test, size), torch.split(truth, size), strict=True):
-        near = (F.normalize(rows, dim=1) @ train.T).topk(k, dim=1)
-        weight = torch.softmax(near.values / temperature, dim=1)  # scaled to sum 1, which no vote's sign can feel
-        right += (((weight * sign[near.indices]).sum(dim=1) > 0) == goal).sum()
+        cosine, index = most_similar(F.normalize(rows, dim=1), train, k)
+        weight = torch.softmax(cosine / temperature, dim=1)  # scaled to sum 1, which no vote's sign can feel
+        right += (((weight * sign[index]).sum(dim=1) > 0) == goal).sum()
     return int(right) / len(test)
 
 
