@@ -131,8 +131,8 @@ def test_draws_are_averaged_from_their_own_thresholds() -> None:
     g = Generator().manual_seed(0)
     labelled, draws = torch.arange(50) < 10, [Draw(torch.randn(50, generator=g) + k, 0.2 + 0.1 * k) for k in range(3)]
     score, share = averaged(draws, labelled)
-    by_hand = sum(draw.score - threshold_for_share(draw.score[~labelled], draw.share) for draw in draws) / 3
-    assert torch.allclose(score, by_hand, atol=1e-6) and share == pytest.approx(0.3)
+    moved = [draw.score - threshold_for_share(draw.score[~labelled], draw.share) for draw in draws]
+    assert torch.allclose(score, (moved[0] + moved[1] + moved[2]) / 3, atol=1e-6) and share == pytest.approx(0.3)
     assert averaged(draws[:1], labelled) is draws[0], "a single draw keeps its scores"
 
 
