@@ -133,7 +133,7 @@ class Book:
         for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
             line = json.loads(text)
             self.lines[json.dumps(line["config"])] = line
-        self.where = provenance()
+        self.where = vars(provenance())
 
     def logits_of(self, config: Mapping[str, Any]) -> Path:
         """Where the logits of the held-out rows are."""

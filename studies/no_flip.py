@@ -262,7 +262,7 @@ def main() -> None:
     names = [SUPERVISED, *dict.fromkeys(DEFAULT_RANKER if name == "auto" else name for name in options.labellers)]
     for folder in (options.raw.parent, *([options.embeddings] if options.embeddings else [])):
         folder.mkdir(parents=True, exist_ok=True)
-    where = provenance(options.device, options.commit)
+    where = vars(provenance(options.device, options.commit))
     where["hardware"] = f"{where['hardware']}, {options.jobs} processes of 1 thread"
     tasks, began = missing(options, names), time.perf_counter()
     for number, lines in enumerate(work(tasks, options.jobs) if tasks else (), 1):

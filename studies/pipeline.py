@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/pipeline.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    where = provenance(options.device, options.commit)
+    where = vars(provenance(options.device, options.commit))
     done = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
     known = [json.loads(line)["config"] for line in done]
     folders = [folder for group in options.encoders for folder in sorted(group.glob(f"**/{ABOUT}"))]

@@ -145,7 +145,7 @@ def main() -> None:
     if options.logs:
         options.logs.mkdir(parents=True, exist_ok=True)
     cells = wanted(options)
-    where = provenance(options.device, options.commit)
+    where = vars(provenance(options.device, options.commit))
     for first in range(0, len(cells), options.jobs):
         group = cells[first : first + options.jobs]
         sets = [load(cell["task"], seed=cell["seed"]) for cell in group]

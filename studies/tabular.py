@@ -256,7 +256,7 @@ def read(path: Path) -> list[Line]:
 
 
 def where() -> Line:
-    found = provenance()
+    found = vars(provenance())
     for name in ("scikit-learn", "pulearn", "pu-toolbox"):
         with suppress(PackageNotFoundError):
             found["versions"][name] = version(name)

@@ -3,7 +3,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +75,28 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Run(int(ended.value.code or 0), *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def bench(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """``pucl bench`` in this process, in a folder with a small grid of baselines, ``g.toml``."""
+    from functools import partial
+
+    from bench_examples import GRID
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.toml").write_text(GRID, encoding="utf-8")
+    return partial(command, "bench")
+
+
+@pytest.fixture
+def empty_bench(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Command]:
+    """``pucl bench`` in an empty folder, which has nothing but TOML files when all is over."""
+    from functools import partial
+
+    monkeypatch.chdir(tmp_path)
+    yield partial(command, "bench")
+    assert {path.suffix for path in tmp_path.rglob("*")} <= {".toml"}
 
 
 @pytest.fixture

@@ -15,10 +15,8 @@ from typing import Any
 
 import pytest
 
-from pucl.bench.grid.cells import key_of
 from pucl.bench.grid.grid import read_grid
 from pucl.bench.results.store import read_results
-from pucl.bench.run.fingerprint import Sources
 
 from conftest import ROOT, Command
 
@@ -88,7 +86,7 @@ def killed_and_gone_on(results: Path) -> str:
 def test_a_killed_sweep_goes_on(smoke: tuple[Path, str]) -> None:
     results, out = smoke
     lines = [json.loads(row) for row in results.read_text(encoding="utf-8").splitlines()]
-    assert sorted(line["key"] for line in lines) == sorted(key_of(cell) for cell in read_grid(SMOKE))
+    assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in read_grid(SMOKE))
     assert all(line["commit"] == "here" and line["hardware"].endswith(", 1 thread") for line in lines)
     assert len(list((results.parent / "encoders").glob("*/encoder.json"))) == 4  # two objectives, two seeds
     assert "] digits 100 seed 1 pucl+auto (quick, small_cnn): accuracy " in out
@@ -116,38 +114,40 @@ def test_several_workers_and_an_interrupt(tmp_path: Path) -> None:
     long.write_text(SMOKE.read_text(encoding="utf-8").replace("epochs = 2", "epochs = 2000"), encoding="utf-8")
     with start(long, "--results", results, "--jobs", 2) as run:
         wait_for(lambda: lines_in(results) >= 1)
-        assert len(workers := children_of(run.pid)) == 2
+        assert len(workers := workers_of(run.pid)) == 2
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
     assert run.returncode == 130 and err == "pucl: stopped; the same command goes on\n"
     found = read_results(results)
     counted = re.search(r"^(\d+) ran in", out, re.MULTILINE)  # one less if stopped between a line and its count
     assert counted and 1 <= len(found) <= 4 and len(found) - int(counted[1]) in (0, 1)
-    assert all(line["hardware"].endswith(", 1 thread") for line in found)  # as the environment says
+    assert all(line.origin.hardware.endswith(", 1 thread") for line in found)  # as the environment says
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
-def children_of(parent: int) -> list[int]:
-    """The processes that have this parent, as Linux tells."""
+def workers_of(parent: int) -> list[int]:
+    """The processes that this one has spawned, as Linux tells; not the one that cleans up after them."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == parent:
+            own = int(stat.read_text().rsplit(")", 1)[1].split()[1]) == parent
+            if own and "spawn_main" in stat.with_name("cmdline").read_text():
                 found.append(int(stat.parent.name))
         except (OSError, IndexError):
             continue
     return found
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes as Linux shows them")
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    from pucl.bench.run.pool import MODULE
-
-    with subprocess.Popen([sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-        assert worker.stdin is not None
-        how = {"encoders": str(tmp_path), "device": "cpu", "commit": None, "anew": False}
-        worker.stdin.write(json.dumps(how).encode() + b"\n")
-        worker.stdin.close()  # what the kernel does for a parent that is no more
-        assert worker.wait(timeout=60) == 0
+    results, long = tmp_path / "r.jsonl", tmp_path / "long.toml"
+    long.write_text(SMOKE.read_text(encoding="utf-8").replace("epochs = 2", "epochs = 2000"), encoding="utf-8")
+    with start(long, "--results", results, "--jobs", 2) as run:
+        wait_for(lambda: lines_in(results) >= 1)
+        workers = workers_of(run.pid)
+        assert len(workers) == 2
+        run.kill()
+        wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
 def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
@@ -162,17 +162,14 @@ def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Command, tmp
     assert sorted((tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)) == sorted(rows)
 
 
-def test_other_code_is_said(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
+def test_earlier_revisions_are_said(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     rows = [json.loads(row) for row in smoke[0].read_text(encoding="utf-8").splitlines()]
-    sources = Sources()
-    for row in rows:
-        row["code"] = sources.code_of(row["config"])  # whatever the package was when the sweep ran
     for row in rows[:3]:
-        row["code"], row["commit"] = "older", "1234567"
+        row["revisions"], row["commit"] = {"stage/grading": 0}, "1234567"
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for words in ((), ("--dry-run",)):
         code, out, _ = pucl("run", SMOKE, "--results", "r.jsonl", *words)
-        said = "3 of 12 cells were made by other code (commit 1234567); kept; --stale runs them again\n"
+        said = "3 of 12 cells were made by an earlier revision of the code (commit 1234567); kept; --stale runs them"
         assert code == 0 and out.startswith(said)
 
 

@@ -43,7 +43,7 @@ def everything_is_saved(demo: Demo) -> None:
 
 @pytest.mark.usefixtures("one_draw")
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pucl.bench.demo._picture", lambda *_: None)  # numbers are looked at here
+    monkeypatch.setattr("pucl.bench.demo.embedding_picture", lambda *_, **__: None)  # numbers are looked at here
     steps: list[float] = []
     first, again = (
         run_demo(seed=3, out=tmp_path, epochs=2, on_step=lambda _, done: steps.append(done)) for _ in range(2)

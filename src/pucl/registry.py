@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pucl.deprecation import warn_renamed
-from pucl.errors import Described, bad_argument, unknown_name
+from pucl.errors import Described, bad_argument, check_count, unknown_name
 
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
@@ -51,6 +51,7 @@ class Entry:
     needs_prior: bool
     inputs: tuple[str, ...]
     former_names: tuple[str, ...] = ()
+    revision: int = 1
 
     @property
     def summary(self) -> str:
@@ -66,6 +67,7 @@ def register(
     needs_prior: bool = False,
     inputs: tuple[str, ...] = INPUTS,
     former_names: tuple[str, ...] = (),
+    revision: int = 1,
 ) -> Callable[[F], F]:
     """Put the decorated function into `family`.
 
@@ -76,11 +78,13 @@ def register(
         needs_prior: whether it cannot work without the share of positives in the unlabelled set.
         inputs: the kinds of input it takes.
         former_names: names it had before; they still work, with a warning.
+        revision: raised by one whenever a change gives other results, so that stored results made before it are known.
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
     if not set(inputs) <= {*INPUTS, *SCORES}:
         raise bad_argument(f"register({family!r})", "inputs", f"a tuple of {INPUTS + SCORES}", inputs)
+    check_count(f"register({family!r})", "revision", revision)
 
     def add(function: F) -> F:
         key = name or function.__name__
@@ -88,7 +92,8 @@ def register(
         if known is not None and known.function.__module__ != function.__module__:
             taken = Described(f"{key!r}, taken by {known.function.__module__}")
             raise bad_argument(f"register({family!r})", "name", "new in its family", taken)
-        _entries[family][key] = Entry(family, key, function, reference, needs_prior, inputs, former_names)
+        entry = Entry(family, key, function, reference, needs_prior, inputs, former_names, revision)
+        _entries[family][key] = entry
         return function
 
     return add

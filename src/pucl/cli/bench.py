@@ -30,10 +30,10 @@ def run(
     grid: Annotated[Path, typer.Argument(help="A TOML file, such as paper/smoke.toml.")],
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Cells with this in their name, or key=value (task, seed, top …); may be repeated."),
+        typer.Option(help="Cells with this in their name, or key=value (task, seed, readout …); may be repeated."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many units of work at a time, on one device.")] = 1,
-    stale: Annotated[bool, typer.Option("--stale", help="Run cells made by other code again, too.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="Run cells made by an earlier revision again, too.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Run all cells, encoders included, anew.")] = False,
     results: Results = RESULTS,
     encoders: Annotated[
@@ -47,10 +47,9 @@ def run(
 
     Example: pucl bench run paper/benchmark1.toml --only task=fmnist1 --only seed=0,1 --jobs 4
     """
-    from pucl.bench.grid.cells import key_of, name_of
     from pucl.bench.grid.grid import read_grid
     from pucl.bench.results.store import read_results
-    from pucl.bench.run.runner import plan, say_other, select, sweep
+    from pucl.bench.run.runner import plan, say_outdated, select, sweep
     from pucl.device import pick_device
     from pucl.errors import Described, bad_argument, check_count
 
@@ -61,17 +60,17 @@ def run(
     if dry_run:
         pick_device(device)
         to_do = plan(cells, read_results(results, missing_ok=True), force=force, stale=stale)
-        say_other(to_do, typer.echo)
+        say_outdated(to_do, typer.echo)
         for cell in to_do.missing:
-            typer.echo(f"would run{' again' * (key_of(cell) in to_do.again)}: {name_of(cell)}")
+            typer.echo(f"would run{' again' * (cell.key in to_do.again)}: {cell.name}")
         for cell, reason in to_do.skipped:
-            typer.echo(f"would skip: {name_of(cell)}: {reason}")
+            typer.echo(f"would skip: {cell.name}: {reason}")
         typer.echo(f"{len(to_do.missing)} to run, {to_do.there} already there, {len(to_do.skipped)} to skip")
         return
     try:
         summary = sweep(
             cells, results, encoders=encoders, jobs=jobs, force=force, stale=stale, device=device, commit=commit,
-            tell=typer.echo,
+            on_progress=typer.echo,
         )  # fmt: skip
     except KeyboardInterrupt:
         anew = "with --force the same command starts anew; without it, it goes on with cells that have no result"
@@ -90,19 +89,18 @@ def add(
 
     Example: pucl bench add from-the-other-machine.jsonl
     """
-    from pucl.bench.grid.cells import name_of
     from pucl.bench.results.store import merge, only_writer, read_results, write_results
 
     more = [read_results(path, argument="FILES") for path in files]
     with only_writer(results):
         own = read_results(results, missing_ok=True)
-        found = merge([own, *more])
-        write_results(results, found.lines)
-    names = {line["key"]: name_of(line["config"]) for line in found.lines}
-    for key in found.conflicts:
-        typer.echo(f"conflict: {names[key]} ({key}): the same code found other numbers; the newest are kept")
-    new = len(found.lines) - len({line["key"] for line in own})
-    typer.echo(f"{results}: {len(found.lines)} cells, {new} new, {found.dropped} older or equal lines dropped")
+        merged = merge([own, *more])
+        write_results(results, merged.lines)
+    names = {line.key: line.cell.name for line in merged.lines}
+    for key in merged.conflicts:
+        typer.echo(f"conflict: {names[key]} ({key}): the same revisions gave other numbers; the newest are kept")
+    new = len(merged.lines) - len({line.key for line in own})
+    typer.echo(f"{results}: {len(merged.lines)} cells, {new} new, {merged.dropped} older or equal lines dropped")
 
 
 @app.command(cls=Verb)
@@ -123,10 +121,9 @@ def table(
     from pucl.bench.pages.layouts import write
     from pucl.bench.pages.tables import make_table
     from pucl.bench.results.store import read_results
-    from pucl.bench.run.fingerprint import Sources
 
     lines = read_results(results, missing_ok=results == RESULTS)
-    typer.echo(write(make_table(name, lines, Sources().code_of), form), nl=False)
+    typer.echo(write(make_table(name, lines), form), nl=False)
 
 
 @app.command(cls=Verb)

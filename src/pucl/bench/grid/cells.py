@@ -1,84 +1,342 @@
-"""Cells: the configuration of one result, its canonical form, its key, its name, and which cells share an encoder.
+"""Cells: what is measured, as typed values with one canonical form, a key and a name.
 
-A cell is a flat JSON object. Cells of either kind have `task`, `setting`, `n_labelled`, `seed`, `prior` and `encoder`.
-
-- A *pipeline* has `objective`, `recipe` (every number), `recipe_name`, `encoder_prior`, and its top: `top`, `labeller`,
-  `labeller_options`, `head`, `head_options`, `top_prior`. With the labeller "teacher" it also has `teacher`: all of
-  these of the pipeline it learns from, which sees the same rows.
-- A *baseline* has `method` and `settings` (every number). The method "supervised" is a reference: the network of
-  `naive` trained on the true labels of all rows.
-
-`prior` says what the cell as a whole was told of π: null, "oracle" or the name of an estimator.
+A *cell* is one result to be: a `Pipeline` (an encoder trained by an objective, and a readout on its embeddings) or a
+`Baseline`, at a `Place` (task, setting, number of labelled rows, seed). Every number that decides the result is in it,
+so that a changed number, or a changed default, is another cell.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TypeAlias, TypeGuard, get_type_hints
 
-from pucl.pseudo_labels.labellers import RENAMED_OPTIONS
+from pucl.bench.grid.decode import Option, Options, as_table, decode, from_json, resolved, values_of
+from pucl.errors import bad_argument, blamed_on, check_known
+from pucl.training.config import FREE, TrainConfig
 
-Config = dict[str, Any]
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
 PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encoder trained by it
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
-MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about every view
-OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
-# Options of labellers as stored cells have them, by the names they have now: a cell keeps its key.
-STORED_OPTIONS: Mapping[str, str] = MappingProxyType({new: old for old, new in RENAMED_OPTIONS.items()})
-STORED_SETTINGS: Mapping[str, str] = MappingProxyType({"max_rows": "most"})  # the same for baselines
-KNN_OPTIONS: Mapping[str, Any] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
-PLACE_KEYS = ("task", "setting", "n_labelled", "seed")
-KEYS: Mapping[str, Any] = MappingProxyType(
-    {"task": str, "setting": str, "n_labelled": int, "seed": int, "prior": str | None, "encoder": str | None}
-)
-BASELINE_KEYS: Mapping[str, Any] = MappingProxyType({"method": str, "settings": dict})
-PIPELINE_KEYS: Mapping[str, Any] = MappingProxyType(
-    {
-        "objective": str, "recipe": dict, "recipe_name": str, "encoder_prior": str | None, "top": str,
-        "labeller": str | None, "head": str, "head_options": dict,
-    }
-)  # fmt: skip
-ENCODER_KEYS = ("task", "setting", "n_labelled", "seed", "encoder", "objective", "recipe")
+PU_HEADS = ("nnpu", "upu")  # heads that need no labeller
+KNN_OPTIONS: Mapping[str, float] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
+NOT_IN_RECIPES = ("seed", *FREE)  # of the place, or without influence on what is computed
+OWNER = "a cell"
 
 
-def canonical(value: Any) -> str:
+@dataclass(frozen=True)
+class Place:
+    """Where a cell is measured: all that decides which rows are labelled.
+
+    Attributes:
+        task: a registered data set.
+        setting: how P and U were drawn, see `pucl.make_pu`.
+        n_labelled: the number of labelled positives.
+        seed: of the split and of everything else that is drawn.
+    """
+
+    task: str
+    setting: str
+    n_labelled: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class PretrainRecipe:
+    """How an encoder is trained, every number written out.
+
+    Attributes:
+        training: the optimisation; its seed is that of the place.
+        temperature: τ of the objective.
+        view: a registered view.
+        view_options: of the view.
+        withheld: the share of the labelled rows whose labels the encoder does not see.
+    """
+
+    training: TrainConfig
+    temperature: float
+    view: str
+    view_options: Options
+    withheld: float = 0.0
+
+    def to_dict(self) -> dict[str, Option]:
+        """One table, with the values of `training` in it; options that are switched off are left out."""
+        options = resolved("recipe", values_of(TrainConfig), _changed(self.training), without=NOT_IN_RECIPES)
+        options["temperature"] = self.temperature
+        options |= {"withheld": self.withheld} if self.withheld else {}
+        return {**options, "view": self.view, "view_options": self.view_options}
+
+    @classmethod
+    def from_dict(cls, content: object) -> "PretrainRecipe":
+        """What `to_dict` wrote; a value that is missing and not switched off by default is an error."""
+        table = dict(as_table(OWNER, "recipe", content))
+        own = {name: table.pop(name, None) for name in ("temperature", "view", "view_options")}
+        withheld = decode(float, table.pop("withheld", 0.0), owner=OWNER, key="withheld")
+        written = resolved("recipe", values_of(TrainConfig), {}, without=NOT_IN_RECIPES)
+        for name in written:
+            if name not in table:
+                raise bad_argument(OWNER, f"{name} of its recipe", "given", None)
+        kinds = get_type_hints(TrainConfig)
+        given = resolved("recipe", values_of(TrainConfig), table, kinds=kinds, without=NOT_IN_RECIPES)
+        return cls(
+            TrainConfig(**from_json(given)),
+            decode(float, own["temperature"], owner=OWNER, key="temperature"),
+            decode(str, own["view"], owner=OWNER, key="view"),
+            as_table(OWNER, "view_options", own["view_options"]),
+            withheld,
+        )
+
+
+@dataclass(frozen=True)
+class Readout:
+    """What reads an encoder's embeddings out into a classifier: a labeller with a head, a PU head, or a reference.
+
+    Attributes:
+        name: what grids and tables call it.
+        labeller: a registered pseudo-labeller, "teacher", "truth", or None for heads that need none.
+        labeller_options: its options.
+        head: a registered head, "finetune" or "knn_probe".
+        head_options: its options.
+        prior: what the readout is given of π: nothing, "oracle" or the name of an estimator.
+        teacher: the pipeline at the same place that a readout with the labeller "teacher" learns from.
+    """
+
+    name: str
+    labeller: str | None
+    labeller_options: Options
+    head: str
+    head_options: Options
+    prior: str | None = None
+    teacher: "Pipeline | None" = None
+
+    def to_dict(self) -> dict[str, Option]:
+        """All fields; a teacher without its place."""
+        table = {field.name: getattr(self, field.name) for field in fields(self) if field.name != TEACHER}
+        return table | ({} if self.teacher is None else {TEACHER: self.teacher.method()})
+
+    @classmethod
+    def from_dict(cls, content: object, place: Place) -> "Readout":
+        """What `to_dict` wrote."""
+        table = dict(as_table(OWNER, "readout", content))
+        taught = table.pop(TEACHER, None)
+        readout = decode(_PlainReadout, table, owner=OWNER, key="readout")
+        teacher = None if taught is None else Pipeline.from_dict({**asdict(place), **as_table(OWNER, TEACHER, taught)})
+        return cls(**{field.name: getattr(readout, field.name) for field in fields(readout)}, teacher=teacher)
+
+
+@dataclass(frozen=True)
+class _PlainReadout:
+    """A readout without its teacher, as a file holds it."""
+
+    name: str
+    labeller: str | None
+    labeller_options: dict[str, Option]
+    head: str
+    head_options: dict[str, Option]
+    prior: str | None
+
+
+@dataclass(frozen=True)
+class EncoderCell:
+    """All that decides a trained encoder; several pipelines share one."""
+
+    place: Place
+    encoder: str
+    objective: str
+    recipe: PretrainRecipe
+    prior: str | None
+
+    def to_dict(self) -> dict[str, Option]:
+        """One flat table."""
+        own = {"encoder": self.encoder, "objective": self.objective, "recipe": self.recipe.to_dict()}
+        return {**asdict(self.place), **own, "prior": self.prior}
+
+    @cached_property
+    def key(self) -> str:
+        """The identity of the encoder."""
+        return key_of(self.to_dict())
+
+    def without_labels(self) -> "EncoderCell":
+        """The same encoder trained by ssCL, which needs no prior and no label: π is estimated on its embeddings."""
+        return replace(self, objective=PLAIN, prior=None, recipe=replace(self.recipe, withheld=0.0))
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """An encoder trained by an objective with a recipe, and a readout on it.
+
+    Attributes:
+        place: task, setting, number of labelled rows, seed.
+        encoder: a registered encoder.
+        objective: a registered loss.
+        recipe_name: what the grid calls the recipe.
+        recipe: its numbers.
+        encoder_prior: what the objective is given of π: nothing, "oracle" or the name of an estimator.
+        readout: what reads the embeddings.
+    """
+
+    place: Place
+    encoder: str
+    objective: str
+    recipe_name: str
+    recipe: PretrainRecipe
+    encoder_prior: str | None
+    readout: Readout
+
+    @cached_property
+    def key(self) -> str:
+        """The identity of the result."""
+        return key_of(self.to_dict())
+
+    @cached_property
+    def prior(self) -> str | None:
+        """What the pipeline as a whole, its teacher included, was given of π: nothing, "oracle" or an estimator."""
+        teacher = self.readout.teacher
+        given = (self.encoder_prior, self.readout.prior, teacher.prior if teacher else None)
+        return ORACLE if ORACLE in given else next((name for name in given if name is not None), None)
+
+    @property
+    def encoder_cell(self) -> EncoderCell:
+        """What decides the encoder; `recipe_name` is only a name for numbers that are all in `recipe`."""
+        return EncoderCell(self.place, self.encoder, self.objective, self.recipe, self.encoder_prior)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it sees true labels of training rows, through a teacher too: a ceiling or kNN, not a method."""
+        teacher = self.readout.teacher
+        own = self.readout.labeller == TRUTH or self.readout.head == KNN
+        return own or (teacher is not None and teacher.is_reference)
+
+    @property
+    def name(self) -> str:
+        """One line for people; ``--only`` looks for words in it."""
+        prior = f", prior {self.prior}" if self.prior else ""
+        words = f"{self.objective}+{self.readout.name} ({self.recipe_name}, {self.encoder}{prior})"
+        return f"{_words(self.place)} {words}"
+
+    def at(self, place: Place) -> "Pipeline":
+        """The same at another place, its teacher too."""
+        teacher = self.readout.teacher
+        readout = self.readout if teacher is None else replace(self.readout, teacher=teacher.at(place))
+        return replace(self, place=place, readout=readout)
+
+    def method(self) -> dict[str, Option]:
+        """All but the place, as a table."""
+        own = {name: getattr(self, name) for name in ("encoder", "objective", "recipe_name", "encoder_prior")}
+        return {**own, "recipe": self.recipe.to_dict(), "readout": self.readout.to_dict()}
+
+    def to_dict(self) -> dict[str, Option]:
+        """One table with tables for recipe and readout in it."""
+        return {**asdict(self.place), **self.method()}
+
+    @classmethod
+    def from_dict(cls, content: object) -> "Pipeline":
+        """What `to_dict` wrote; anything else is one error."""
+        table = dict(as_table(OWNER, "its configuration", content))
+        place = _place(table)
+        check_known(OWNER, "key", table, [field.name for field in fields(cls)])
+        names = ("encoder", "objective", "recipe_name")
+        encoder, objective, recipe_name = (decode(str, table.get(name), owner=OWNER, key=name) for name in names)
+        prior = table.get("encoder_prior")
+        if not (prior is None or isinstance(prior, str)):
+            raise bad_argument(OWNER, "encoder_prior", "a name", prior)
+        recipe = PretrainRecipe.from_dict(table.get("recipe"))
+        readout = Readout.from_dict(table.get("readout"), place)
+        return cls(place, encoder, objective, recipe_name, recipe, prior, readout)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A published or simple method on the raw rows.
+
+    Attributes:
+        place: task, setting, number of labelled rows, seed.
+        method: a registered baseline, or "supervised", a reference: the network of `naive` on the true labels.
+        encoder: a registered encoder; None for the method's own.
+        prior: what it is given of π: nothing, "oracle" or the name of an estimator.
+        settings: every number.
+    """
+
+    place: Place
+    method: str
+    encoder: str | None
+    prior: str | None
+    settings: Options
+
+    @cached_property
+    def key(self) -> str:
+        """The identity of the result."""
+        return key_of(self.to_dict())
+
+    @property
+    def registered(self) -> str:
+        """The registered baseline whose code, settings and needs the method has."""
+        return ITS_BASELINE if self.method == SUPERVISED else self.method
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it sees the true labels of the training rows."""
+        return self.method == SUPERVISED
+
+    @property
+    def name(self) -> str:
+        """One line for people; ``--only`` looks for words in it."""
+        prior = f", prior {self.prior}" if self.prior else ""
+        return f"{_words(self.place)} {self.method} ({self.encoder or 'own encoder'}{prior})"
+
+    def to_dict(self) -> dict[str, Option]:
+        """One table."""
+        own = {name: getattr(self, name) for name in ("encoder", "prior", "method", "settings")}
+        return {**asdict(self.place), **own}
+
+    @classmethod
+    def from_dict(cls, content: object) -> "Baseline":
+        """What `to_dict` wrote; anything else is one error."""
+        table = dict(as_table(OWNER, "its configuration", content))
+        place = _place(table)
+        return cls(place, **asdict(decode(_PlainBaseline, table, owner=OWNER)))
+
+
+@dataclass(frozen=True)
+class _PlainBaseline:
+    """A baseline without its place, as a file holds it."""
+
+    method: str
+    encoder: str | None
+    prior: str | None
+    settings: dict[str, Option]
+
+
+Cell: TypeAlias = Pipeline | Baseline
+
+
+def cell_from(content: object) -> Cell:
+    """The cell that a table describes, or one error."""
+    table = as_table(OWNER, "its configuration", content)
+    return Baseline.from_dict(table) if "method" in table else Pipeline.from_dict(table)
+
+
+def canonical(value: Option) -> str:
     """JSON that is the same text for the same configuration: keys sorted, 1.0 as 1, tuples as lists."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def key_of(config: Mapping[str, Any]) -> str:
-    """The identity of a result: the first 16 hexadecimal digits of the SHA-256 of the canonical configuration."""
-    return hashlib.sha256(canonical(config).encode()).hexdigest()[:16]
+def key_of(table: Options) -> str:
+    """The identity of a configuration: the first 16 hexadecimal digits of the SHA-256 of its canonical form."""
+    return hashlib.sha256(canonical(table).encode()).hexdigest()[:16]
 
 
-def is_cell(config: Mapping[str, Any]) -> bool:
-    """Whether this is the configuration of a cell, as far as its names and their kinds go."""
-    wanted = {**KEYS, **(BASELINE_KEYS if is_baseline(config) else PIPELINE_KEYS)}
-    return all(name in config and isinstance(config[name], kind) for name, kind in wanted.items())
+def variant_of(cell: Cell) -> str:
+    """The configuration without its seed: what results are averaged over."""
+    return canonical({key: value for key, value in cell.to_dict().items() if key != "seed"})
 
 
-def is_baseline(config: Mapping[str, Any]) -> bool:
-    """Whether the cell is a baseline and not a pipeline."""
-    return "method" in config
-
-
-def is_reference(config: Mapping[str, Any]) -> bool:
-    """Whether the cell is told the truth of the training rows, by a teacher too: ceilings and kNN, not methods."""
-    told = config.get("labeller") == TRUTH or config.get("method") == SUPERVISED or config.get("head") == KNN
-    return told or (TEACHER in config and is_reference(config[TEACHER]))
-
-
-def registered(method: str) -> str:
-    """The registered baseline whose code, settings and needs a method has."""
-    return ITS_BASELINE if method == SUPERVISED else method
-
-
-def encoder_of(config: Mapping[str, Any]) -> Config:
-    """What decides the encoder of a pipeline; `recipe_name` is only a name for numbers that are all in `recipe`."""
-    return {**{key: config[key] for key in ENCODER_KEYS}, "prior": config["encoder_prior"]}
+def is_estimated(prior: str | None) -> TypeGuard[str]:
+    """Whether this names an estimator of π, and not nothing or the true one."""
+    return prior not in (None, ORACLE)
 
 
 def usual_setting(task: str) -> str:
@@ -86,56 +344,31 @@ def usual_setting(task: str) -> str:
     return "single-set" if task.startswith("stl") else "case-control"
 
 
-def teacher_of(config: Mapping[str, Any]) -> Config:
-    """The configuration of the pipeline that a cell learns from."""
-    return {**{key: config[key] for key in PLACE_KEYS}, **config["teacher"]}
-
-
-def stored_options(options: Mapping[str, Any]) -> Config:
-    """Options of a labeller or a head under the names that stored cells have."""
-    return {STORED_OPTIONS.get(name, name): value for name, value in options.items()}
-
-
-def current_options(options: Mapping[str, Any]) -> Config:
-    """Options of a labeller or a head in a cell under the names they have now."""
-    return {RENAMED_OPTIONS.get(name, name): value for name, value in options.items()}
-
-
-def stored_settings(settings: Mapping[str, Any]) -> Config:
-    """Settings of a baseline under the names that stored cells have."""
-    return {STORED_SETTINGS.get(name, name): value for name, value in settings.items()}
-
-
-def current_settings(settings: Mapping[str, Any]) -> Config:
-    """Settings of a baseline in a cell under the names they have now."""
-    now = {old: new for new, old in STORED_SETTINGS.items()}
-    return {now.get(name, name): value for name, value in settings.items()}
-
-
-def variant_of(config: Mapping[str, Any]) -> str:
-    """The configuration without its seed: what results are averaged over."""
-    return canonical({key: value for key, value in config.items() if key != "seed"})
-
-
-def name_of(config: Mapping[str, Any]) -> str:
-    """A cell in one line for people; ``--only`` looks for words in it."""
-    where = f"{config['task']} {config['n_labelled']} seed {config['seed']}"
-    prior = f", prior {config['prior']}" if config["prior"] else ""
-    if is_baseline(config):
-        return f"{where} {config['method']} ({config['encoder'] or 'own encoder'}{prior})"
-    return f"{where} {config['objective']}+{config['top']} ({config['recipe_name']}, {config['encoder']}{prior})"
-
-
-def units(cells: Iterable[Config]) -> list[list[Config]]:
+def units(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Cells that share an encoder together, a baseline alone, in the order in which they first occur."""
-    found: dict[str, list[Config]] = {}
+    groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        group = key_of(cell) if is_baseline(cell) else canonical(encoder_of(cell))
-        found.setdefault(group, []).append(cell)
-    return list(found.values())
+        key = cell.key if isinstance(cell, Baseline) else cell.encoder_cell.key
+        groups.setdefault(key, []).append(cell)
+    return list(groups.values())
 
 
-def _plain(value: Any) -> Any:
+def _place(table: dict[str, Option]) -> Place:
+    """The place in a table, which is taken out of it."""
+    own = {field.name: table.pop(field.name, None) for field in fields(Place)}
+    with blamed_on(OWNER):
+        return decode(Place, own, owner="place")
+
+
+def _words(place: Place) -> str:
+    return f"{place.task} {place.n_labelled} seed {place.seed}"
+
+
+def _changed(config: TrainConfig) -> Options:
+    return {name: value for name, value in values_of(config).items() if name not in NOT_IN_RECIPES}
+
+
+def _plain(value: Option) -> Option:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

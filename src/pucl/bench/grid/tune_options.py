@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 import torch
 from torch import nn
 
-from pucl.bench.grid.options import keywords, values_of
+from pucl.bench.grid.decode import keywords, values_of
 from pucl.heads.finetune import TuneConfig, fine_tune, self_train
 from pucl.heads.tuned import FineTuned
 from pucl.pseudo_labels import PseudoLabels

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from pucl.bench.grid.cells import ORACLE, Config, is_baseline
-from pucl.bench.grid.toml import as_table, read_toml
+from pucl.bench.grid.cells import ORACLE, Baseline, Cell
+from pucl.bench.grid.decode import Options, as_table, read_toml
 from pucl.bench.pages.layouts import ours
-from pucl.bench.pages.tables import Entry as Cell
-from pucl.bench.pages.tables import by_seed, label_of, latest_variant, preset_of
+from pucl.bench.pages.tables import Measured, label_of, latest_variant, measured, preset_of
+from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import METHODS, TABLES, Published, published
 from pucl.bench.results.store import newest
 from pucl.errors import bad_argument, check_known
@@ -39,7 +38,7 @@ pucl.fit_baseline("vpu", x, s, settings=pucl.settings_of("vpu", "cifar1"))
 
 
 @dataclass(frozen=True)
-class About:
+class MethodNotes:
     """What the docstring of a method says.
 
     Attributes:
@@ -53,7 +52,7 @@ class About:
     presets: str
 
     @classmethod
-    def of(cls, entry: Entry) -> "About":
+    def of(cls, entry: Entry) -> "MethodNotes":
         """Read from the docstring; what is not there is empty."""
         text = inspect.getdoc(entry.function) or ""
         found = re.search(r"^Differs:\n((?:[ \t]+.*\n?|\n(?=[ \t]))*)", text, re.MULTILINE)
@@ -61,26 +60,26 @@ class About:
         return cls(_paragraph(text, "Fidelity"), tuple(_line(point) for point in points), _paragraph(text, "Presets"))
 
 
-def baselines_page(lines: Iterable[Config], notes: Mapping[str, Mapping[str, str]]) -> str:
+def baselines_page(lines: Iterable[ResultLine], notes: Mapping[str, Mapping[str, str]]) -> str:
     """The page, from results and from notes by task and method on numbers that are not near the published ones."""
-    stored = [line for line in newest(lines).values() if is_baseline(line["config"])]
+    stored = [line for line in newest(lines).values() if isinstance(line.cell, Baseline)]
     known = entries("baselines")
-    told = {name: About.of(entry) for name, entry in known.items()}
+    documented = {name: MethodNotes.of(entry) for name, entry in known.items()}
     return "\n".join(
         [
             HEAD,
             "## What they are\n",
-            _overview(known, told),
+            _overview(known, documented),
             "## Numbers\n",
             _numbers(known, stored, notes),
             "## Where they differ from their authors' code\n",
             _common(),
-            *(_section(known[name], about) for name, about in told.items()),
+            *(_section(known[name], about) for name, about in documented.items()),
         ]
     )
 
 
-def write_page(out: Path, lines: Iterable[Config], notes: Path) -> None:
+def write_page(out: Path, lines: Iterable[ResultLine], notes: Path) -> None:
     """Write the page, whole or not at all."""
     page = baselines_page(lines, read_notes(notes))
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -89,26 +88,29 @@ def write_page(out: Path, lines: Iterable[Config], notes: Path) -> None:
 
 def read_notes(path: Path) -> dict[str, dict[str, str]]:
     """Explanations by task and method from a TOML file; unknown names are errors."""
-    owner, found = f"{OWNER}: --notes {path}", read_toml(OWNER, "--notes", path)
-    check_known(owner, "task", found, TASKS)
-    for task, texts in found.items():
-        check_known(f"{owner}: {task}", "baselines", as_table(owner, task, texts), entries("baselines"))
-        for method, text in texts.items():
+    owner, content = f"{OWNER}: --notes {path}", read_toml(OWNER, "--notes", path)
+    check_known(owner, "task", content, TASKS)
+    notes: dict[str, dict[str, str]] = {task: {} for task in content}
+    for task, texts in content.items():
+        table = as_table(owner, task, texts)
+        check_known(f"{owner}: {task}", "baselines", table, entries("baselines"))
+        for method, text in table.items():
             if not isinstance(text, str):
                 raise bad_argument(owner, f"{task}.{method}", "a text", text)
-    return found
+            notes[task][method] = text
+    return notes
 
 
-def _overview(known: Mapping[str, Entry], told: Mapping[str, About]) -> str:
+def _overview(known: Mapping[str, Entry], documented: Mapping[str, MethodNotes]) -> str:
     rows = ["| name | what it does | needs π | fidelity | from |", "|---|---|:-:|---|---|"]
     for name, entry in known.items():
         prior = "yes" if entry.needs_prior else "no"
-        kind = told[name].fidelity.split("(")[0].split(",")[0].split(";")[0].split(":")[0].strip(" .")
+        kind = documented[name].fidelity.split("(")[0].split(",")[0].split(";")[0].split(":")[0].strip(" .")
         rows.append(f"| `{name}` | {entry.summary} | {prior} | {kind} | {entry.reference} |")
     return "\n".join([*rows, ""])
 
 
-def _numbers(known: Mapping[str, Entry], stored: list[Config], notes: Mapping[str, Mapping[str, str]]) -> str:
+def _numbers(known: Mapping[str, Entry], stored: list[ResultLine], notes: Mapping[str, Mapping[str, str]]) -> str:
     """A row for every method of the paper's tables, a footnote for every number that is not near the published one."""
     texts: list[str] = []
     rows = [
@@ -121,15 +123,15 @@ def _numbers(known: Mapping[str, Entry], stored: list[Config], notes: Mapping[st
         parts = []
         for task in TASKS:
             paper, n = _published(title, task)
-            cell, seconds, changed = _ours(stored, name, task, n)
-            cell.published = paper
-            far = cell.difference is not None and abs(cell.difference) > NEAR
+            entry, seconds, changed = _ours(stored, name, task, n)
+            entry.published = paper
+            far = entry.difference is not None and abs(entry.difference) > NEAR
             said = [changed, notes.get(task, {}).get(name, "not explained yet") if far else ""]
             mark = ""
             if any(said):
                 texts.append(f"**{title}, {TASKS[task]}**: {' '.join(filter(None, said))}")
                 mark = f" [{len(texts)}]"
-            parts.append(f"{_theirs(paper, n)} | {ours(cell) if cell.values else NOTHING}{mark} | {seconds}")
+            parts.append(f"{_theirs(paper, n)} | {ours(entry) if entry.values else NOTHING}{mark} | {seconds}")
         rows.append(f"| {title} | " + " | ".join(parts) + " |")
     legend = (
         "Test accuracy in %, 1,000 labelled positives unless said otherwise; ours mean ± standard deviation (seeds), "
@@ -155,29 +157,32 @@ def _theirs(paper: Published | None, n: int) -> str:
     return f"{paper.accuracy} ± {paper.std}" + ("" if n == 1000 else f" ({n:,} labelled)")
 
 
-def _ours(stored: list[Config], name: str, task: str, n: int) -> tuple[Cell, str, str]:
+def _ours(stored: list[ResultLine], name: str, task: str, n: int) -> tuple[Measured, str, str]:
     """Our numbers, the seconds of a run, and in which settings it was not the preset; runs with the preset go first."""
-    wanted = {"method": name, "task": task, "n_labelled": n}
-    lines = [line for line in stored if wanted.items() <= line["config"].items() and _as_published(line["config"])]
+    lines = [line for line in stored if _is_of(line.cell, name, task, n) and _as_published(line.cell)]
     if not lines:
-        return Cell(), NOTHING, ""
+        return Measured(), NOTHING, ""
     chosen = latest_variant(lines)
-    preset = preset_of(chosen[0]["config"])
-    mean = sum(line["seconds"] for line in chosen) / len(chosen)
-    values = by_seed(chosen)
-    return Cell(values), f"{mean:.0f}", _changed(chosen[0]["config"]["settings"], preset)
+    mean = sum(line.seconds for line in chosen) / len(chosen)
+    cell = chosen[0].cell
+    changed = _changed(cell.settings, preset_of(cell)) if isinstance(cell, Baseline) else ""
+    return measured(chosen), f"{mean:.0f}", changed
 
 
-def _as_published(config: Config) -> bool:
+def _is_of(cell: Cell, name: str, task: str, n: int) -> bool:
+    return isinstance(cell, Baseline) and (cell.method, cell.place.task, cell.place.n_labelled) == (name, task, n)
+
+
+def _as_published(cell: Cell) -> bool:
     """Whether a run has the encoder and the setting of a table of the paper and no estimated prior."""
-    labels = [label_of(table, config) for table in TABLES]
-    return config["prior"] in (None, ORACLE) and any(label.recipe == NOTHING for label in labels)
+    labels = [label_of(table, cell) for table in TABLES]
+    return cell.prior in (None, ORACLE) and any(label.recipe == NOTHING for label in labels)
 
 
-def _changed(used: Mapping[str, Any], preset: Mapping[str, Any]) -> str:
+def _changed(used: Options, preset: Options) -> str:
     """In which settings a run differs from the preset; options that are off are in neither."""
-    found = [name for name in sorted({*used, *preset}) if used.get(name) != preset.get(name)]
-    parts = [f"{name} = {used.get(name, 'off')} instead of {preset.get(name, 'off')}" for name in found]
+    names = [name for name in sorted({*used, *preset}) if used.get(name) != preset.get(name)]
+    parts = [f"{name} = {used.get(name, 'off')} instead of {preset.get(name, 'off')}" for name in names]
     return f"Run with {', '.join(parts)}." if parts else ""
 
 
@@ -189,7 +194,7 @@ def _common() -> str:
     return "All of them:\n\n" + text[text.index("\n- ") + 1 :].strip() + "\n"
 
 
-def _section(entry: Entry, about: About) -> str:
+def _section(entry: Entry, about: MethodNotes) -> str:
     differs = [f"- {point}" for point in about.differs]
     presets = [f"Presets: {about.presets}", ""] if about.presets else []
     return "\n".join([f"### {entry.name}", "", f"{about.fidelity}", "", *presets, *differs, *([""] if differs else [])])

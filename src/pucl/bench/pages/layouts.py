@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from pucl.bench.pages.tables import Entry, Row, Table
+from pucl.bench.pages.tables import Measured, Row, Table
 from pucl.bench.results.published import Column
 from pucl.errors import unknown_name
 
@@ -17,7 +17,7 @@ TEX = str.maketrans(
 )
 FIELDS = (
     "table", "method", "recipe", "prior", "task", "n_labelled", "mean", "std", "seeds", "published", "published_std",
-    "difference", "p_value", "best", "other_code",
+    "difference", "p_value", "best", "outdated",
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def as_text(table: Table) -> str:
     for columns, rows in _parts(table):
         lines = [["method", "recipe", "prior", *_heads(columns)]]
         for row in rows:
-            entries = [row.entries.get(column, Entry()) for column in columns]
+            entries = [row.entries.get(column, Measured()) for column in columns]
             lines.append([*row.label, *(ours(entry) for entry in entries)])
             lines.append(["", "", "", *(theirs(entry) for entry in entries)])
         widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
@@ -50,7 +50,7 @@ def as_markdown(table: Table) -> str:
         heads = ["method", "recipe", "prior", *_heads(columns)]
         lines = [heads, ["---", "---", "---", *("---:" for _ in columns)]]
         for row in rows:
-            entries = [row.entries.get(column, Entry()) for column in columns]
+            entries = [row.entries.get(column, Measured()) for column in columns]
             cells = [_two(_strong(entry), theirs(entry), "<br>") for entry in entries]
             lines.append([*(word.replace("|", r"\|") for word in row.label), *cells])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
@@ -68,7 +68,7 @@ def as_csv(table: Table) -> str:
             values = (
                 round(entry.mean, 4) if some else None, _rounded(entry.std) if some else None, len(entry.values),
                 number.accuracy if number else None, number.std if number else None, _rounded(entry.difference),
-                entry.p_value, entry.best, entry.other_code,
+                entry.p_value, entry.best, entry.outdated,
             )  # fmt: skip
             writer.writerow([table.name, *row.label, task, n, *("" if value is None else value for value in values)])
     return out.getvalue()
@@ -81,7 +81,7 @@ def as_latex(table: Table) -> str:
         heads = ("method", "recipe", "prior", *_heads(columns))
         lines = [" & ".join(_tex(head) for head in heads) + r" \\", r"\midrule"]
         for row in rows:
-            entries = [row.entries.get(column, Entry()) for column in columns]
+            entries = [row.entries.get(column, Measured()) for column in columns]
             cells = [_tex(_two(ours(entry), theirs(entry), "; ")) for entry in entries]
             cells = [rf"\textbf{{{cell}}}" if e.best else cell for cell, e in zip(cells, entries, strict=True)]
             lines.append(" & ".join([*(_tex(word) for word in row.label), *cells]) + r" \\")
@@ -95,16 +95,16 @@ FORMATS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
 )
 
 
-def ours(entry: Entry) -> str:
-    """``92.10 ± 0.40 (5)``, with ‡ where others are held to it and * where it was made by other code."""
+def ours(entry: Measured) -> str:
+    """``92.10 ± 0.40 (5)``, with ‡ where others are held to it and * where it is outdated."""
     if not entry.values:
         return NOTHING
     spread = f" ± {entry.std:.2f}" if entry.std is not None else ""
-    signs = ("‡" if entry.held_to else "") + ("*" if entry.other_code else "")
+    signs = ("‡" if entry.held_to else "") + ("*" if entry.outdated else "")
     return f"{entry.mean:.2f}{spread} ({len(entry.values)}){signs}"
 
 
-def theirs(entry: Entry) -> str:
+def theirs(entry: Measured) -> str:
     """``[91.8† +0.30] p 0.012``: the paper's number, ours minus it, and the paired test."""
     words = []
     if entry.published is not None:
@@ -119,14 +119,14 @@ def notes(table: Table) -> list[str]:
     """What the signs mean and where the numbers come from."""
     found = [
         "Accuracy in per cent on test rows: mean ± sample standard deviation (number of seeds) of our own runs, last "
-        "epoch; in brackets the paper's number and ours minus it, which for tops and encoders that the paper does not "
-        "have is that of puPL on the same objective with the paper's encoder. † The paper gave the true class prior. "
-        "p: two-sided paired t-test over common seeds against ‡, the best row of the column with two seeds or more, "
-        "not corrected for the number of rows. prior: what our row was told of the class prior. "
-        "Ceilings, supervised rows and kNN were told every training label."
+        "epoch; in brackets the paper's number and ours minus it, which for readouts and encoders that the paper does "
+        "not have is that of puPL on the same objective with the paper's encoder. † The paper gave the true class prior"
+        ". p: two-sided paired t-test over common seeds against ‡, the best row of the column with two seeds or more, "
+        "not corrected for the number of rows. prior: what our row was given of the class prior. "
+        "Ceilings, supervised rows and kNN saw every training label."
     ]
-    if any(entry.other_code for row in table.rows for entry in row.entries.values()):
-        found.append("* Made by other code than the present one; 'pucl bench run GRID --stale' makes it again.")
+    if any(entry.outdated for row in table.rows for entry in row.entries.values()):
+        found.append("* Made by an earlier revision of the code; 'pucl bench run GRID --stale' makes it again.")
     if table.older:
         found.append(f"{table.older} results of older configurations under the same names are not shown.")
     if table.commits:
@@ -142,7 +142,7 @@ def _parts(table: Table) -> list[tuple[list[Column], list[Row]]]:
 
 def _shown(rows: list[Row], columns: list[Column]) -> list[Row]:
     """Rows of ours in some columns, and of every published method that none of them is compared with one row."""
-    own = [any(row.entries.get(column, Entry()).values for column in columns) for row in rows]
+    own = [any(row.entries.get(column, Measured()).values for column in columns) for row in rows]
     named = [_published_in(row, columns) for row in rows]
     carried = {name for is_own, names in zip(own, named, strict=True) if is_own for name in names}
     found = []
@@ -166,7 +166,7 @@ def _two(first: str, second: str, between: str) -> str:
     return f"{first}{between}{second}" if second else first
 
 
-def _strong(entry: Entry) -> str:
+def _strong(entry: Measured) -> str:
     return f"**{ours(entry)}**" if entry.best else ours(entry)
 
 

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from pucl.bench.grid.cells import Config, is_baseline, is_reference
+from pucl.bench.grid.cells import Baseline
 from pucl.bench.pages import reach
 from pucl.bench.pages.layouts import as_markdown, ours
-from pucl.bench.pages.tables import Entry, Label, by_seed, label_of, latest_variant, make_table
+from pucl.bench.pages.tables import RowLabel, label_of, latest_variant, make_table, measured
+from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import TABLES
 from pucl.bench.results.store import newest
 from pucl.files import replace_file
@@ -15,7 +16,7 @@ from pucl.files import replace_file
 TITLES: Mapping[str, str] = MappingProxyType(
     {
         "pu-benchmark-1": "First benchmark",
-        "downstream-head": "Objectives and what stands on them",
+        "downstream-head": "Objectives and readouts",
         "weak-supervision-knn": "What the embeddings hold: kNN on the true labels",
         "pu-benchmark-2": "Second benchmark",
     }
@@ -25,13 +26,13 @@ HEAD = """# Leaderboard
 <!-- Written by 'pucl bench leaderboard' from results/benchmark.jsonl; do not edit. -->
 
 Every number of ours was run by `pucl bench run` under the [protocols](benchmark.md#protocols) of the benchmark;
-[recipes and tops](benchmark.md#recipes-and-tops) are explained there. A number of a single seed says little where
-seeds of its like differ by points.
+[recipes and readouts](benchmark.md#recipes-and-readouts) are explained there. A number of a single seed says little
+where seeds of its like differ by points.
 """
 
 
-def leaderboard(lines: Iterable[Config], goals: Iterable[reach.Goal] = ()) -> str:
-    """The page: the paper's four tables, our goals, then every task with the methods that were told no class prior."""
+def leaderboard(lines: Iterable[ResultLine], goals: Iterable[reach.Goal] = ()) -> str:
+    """The page: the paper's four tables, our goals, then every task with the methods that were given no class prior."""
     stored = list(newest(lines).values())
     parts = [HEAD]
     if not stored:
@@ -44,34 +45,34 @@ def leaderboard(lines: Iterable[Config], goals: Iterable[reach.Goal] = ()) -> st
     return "\n".join(parts)
 
 
-def write_leaderboard(out: Path, lines: Iterable[Config], goals: Path | None) -> None:
+def write_leaderboard(out: Path, lines: Iterable[ResultLine], goals: Path | None) -> None:
     """Write the page, whole or not at all."""
     lines = list(lines)
-    tops = {line["config"]["top"] for line in lines if not is_baseline(line["config"])}
-    page = leaderboard(lines, [] if goals is None else reach.read_goals(goals, tops))
+    readouts = {line.cell.readout.name for line in lines if not isinstance(line.cell, Baseline)}
+    page = leaderboard(lines, [] if goals is None else reach.read_goals(goals, readouts))
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_file(out, page.encode())
 
 
-def _rankings(lines: list[Config]) -> str:
-    groups: dict[tuple[str, int], dict[Label, list[Config]]] = {}
+def _rankings(lines: list[ResultLine]) -> str:
+    groups: dict[tuple[str, int], dict[RowLabel, list[ResultLine]]] = {}
     for line in lines:
-        config = line["config"]
-        if config["prior"] is None and not is_reference(config):
-            place = groups.setdefault((config["task"], config["n_labelled"]), {})
-            place.setdefault(label_of(None, config), []).append(line)
+        cell = line.cell
+        if cell.prior is None and not cell.is_reference:
+            place = groups.setdefault((cell.place.task, cell.place.n_labelled), {})
+            place.setdefault(label_of(None, cell), []).append(line)
     if not groups:
         return "No results are stored yet.\n"
     return "\n".join(_ranking(*place, rows) for place, rows in sorted(groups.items()))
 
 
-def _ranking(task: str, n: int, rows: dict[Label, list[Config]]) -> str:
+def _ranking(task: str, n: int, rows: dict[RowLabel, list[ResultLine]]) -> str:
     """One task and number of labels, best first; equal means by name."""
     entries = []
     for label, group in rows.items():
         chosen = latest_variant(group)
-        entry = Entry(by_seed(chosen))
-        kind = "baseline" if is_baseline(chosen[0]["config"]) else "pipeline"
+        entry = measured(chosen)
+        kind = "baseline" if isinstance(chosen[0].cell, Baseline) else "pipeline"
         entries.append((-entry.mean, label.method, label.recipe, kind, ours(entry)))
     table = [f"| {at} | {name} | {recipe} | {kind} | {text} |" for at, (_, name, recipe, kind, text)
              in enumerate(sorted(entries), start=1)]  # fmt: skip

@@ -4,20 +4,21 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pucl.bench.grid.cells import Config, usual_setting
+from pucl.bench.grid import renames
+from pucl.bench.grid.cells import Baseline, Cell, usual_setting
+from pucl.bench.grid.decode import Options, as_tables, counts, decode, one_or_more, read_toml, with_new_names
 from pucl.bench.grid.readouts import BUILT_IN
-from pucl.bench.grid.toml import as_name, as_names, as_numbers, as_tables, read_toml
 from pucl.bench.pages.layouts import NOTHING, ours
-from pucl.bench.pages.tables import Entry, by_seed, latest_variant, taught_by
+from pucl.bench.pages.tables import latest_variant, measured, taught_by
+from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import TABLES, published
 from pucl.errors import Described, InputError, bad_argument, check_known, is_number
 from pucl.registry import entries
 
 OWNER = "pucl bench leaderboard"
 GOAL = "goal"
-PLACE, PIPELINE, METHOD = ("tasks", "n_labelled"), ("encoder", "recipe", "top"), ("method",)
+PLACE, PIPELINE, METHOD = ("tasks", "n_labelled"), ("encoder", "recipe", "readout"), ("method",)
 NAMES = (*PIPELINE, *METHOD, "objective", "ceiling")
 
 
@@ -26,8 +27,8 @@ class Goal:
     """A pipeline or baseline of ours on one task, shown whatever it reaches, and what it is held against.
 
     Attributes:
-        method: a baseline, which has no encoder, recipe and top.
-        ceiling: the top that is told the truth on the same encoder; None where there is none.
+        method: a baseline, which has no encoder, recipe and readout.
+        ceiling: the readout that sees the truth on the same encoder; None where there is none.
         goal: an accuracy in per cent; None for that of the paper's puNCE, which is given the true prior.
     """
 
@@ -35,7 +36,7 @@ class Goal:
     n_labelled: int
     encoder: str | None = None
     recipe: str | None = None
-    top: str | None = None
+    readout: str | None = None
     method: str | None = None
     objective: str = "pucl"
     ceiling: str | None = None
@@ -46,24 +47,25 @@ class Goal:
         """What is to be reached."""
         if self.goal is not None:
             return self.goal
-        method = "puNCE" if self.top == "knn" else "puNCE(puPL)"
-        found = (published(table).get((method, (self.task, self.n_labelled))) for table in TABLES)
-        return next((number.accuracy for number in found if number is not None), None)
+        method = "puNCE" if self.readout == "knn" else "puNCE(puPL)"
+        numbers = (published(table).get((method, (self.task, self.n_labelled))) for table in TABLES)
+        return next((number.accuracy for number in numbers if number is not None), None)
 
 
 def read_goals(path: Path, stored: Iterable[str] = ()) -> list[Goal]:
     """The goals of a TOML file, in its order: every ``[[goal]]`` for all of its tasks and numbers of labelled rows.
 
-    Their tops are built-in ones, those of the grids that lie beside the file, or those that `stored` results have.
+    Their readouts are built-in ones, those of the grids that lie beside the file, or those that `stored` results have.
     """
     owner, content = f"{OWNER}: --goals {path}", read_toml(OWNER, "--goals", path)
     blocks = as_tables(owner, GOAL, content.get(GOAL))
     check_known(owner, "key", content, (GOAL,))
-    tops = {*BUILT_IN, *stored, *_defined_beside(path)}
-    return [goal for block in blocks for goal in _goals(owner, block, tops)]
+    readouts = {*BUILT_IN, *stored, *_defined_beside(path)}
+    blocks = [with_new_names(owner, block, renames.TEACHER) for block in blocks]
+    return [goal for block in blocks for goal in _goals(owner, block, readouts)]
 
 
-def _goals(owner: str, block: Mapping[str, Any], tops: Iterable[str]) -> list[Goal]:
+def _goals(owner: str, block: Options, readouts: Iterable[str]) -> list[Goal]:
     """One ``[[goal]]``, its values checked."""
     alone = "method" in block
     needed, optional = (*PLACE, *(METHOD if alone else PIPELINE)), (*(() if alone else ("objective", "ceiling")), GOAL)
@@ -71,42 +73,49 @@ def _goals(owner: str, block: Mapping[str, Any], tops: Iterable[str]) -> list[Go
     if wrong:
         allowed = f"one with {', '.join(needed)} and, if needed, {', '.join(optional)}"
         raise bad_argument(owner, f"a [[{GOAL}]]", allowed, Described(f"{', '.join(wrong)} missing or unknown"))
-    tasks = as_names(owner, "tasks", block["tasks"])
-    numbers = as_numbers(owner, "n_labelled", block["n_labelled"], low=1)
-    goal = block.get(GOAL)
-    if goal is not None and not (is_number(goal) and 0 < goal <= 100):
-        raise bad_argument(owner, GOAL, "an accuracy in per cent", goal)
-    names = {key: as_name(owner, key, block[key]) for key in NAMES if key in block}
+    tasks = one_or_more()(owner, "tasks", block["tasks"])
+    numbers = counts(low=1)(owner, "n_labelled", block["n_labelled"])
+    goal = _accuracy(owner, block.get(GOAL))
+    names = {key: decode(str, block[key], owner=owner, key=key) for key in NAMES if key in block}
     check_known(f"{owner}: tasks", "datasets", tasks, entries("datasets"))
     for key, family in (("encoder", "encoders"), ("objective", "losses"), ("method", "baselines")):
         if key in names:
             check_known(f"{owner}: {key}", family, [names[key]], entries(family))
-    for key in ("top", "ceiling"):
+    for key in ("readout", "ceiling"):
         if key in names:
-            check_known(owner, key, [names[key]], tops)
+            check_known(owner, key, [names[key]], readouts)
     return [Goal(task, n, **names, goal=goal) for n in numbers for task in tasks]
 
 
+def _accuracy(owner: str, goal: object) -> float | None:
+    if goal is None:
+        return None
+    if not isinstance(goal, int | float) or not is_number(goal) or not 0 < goal <= 100:
+        raise bad_argument(owner, GOAL, "an accuracy in per cent", goal)
+    return goal
+
+
 def _defined_beside(path: Path) -> set[str]:
-    """The tops that the grids of the same folder define."""
-    found: set[str] = set()
+    """The readouts that the grids of the same folder define."""
+    names: set[str] = set()
     for grid in path.parent.glob("*.toml"):
         with suppress(InputError):  # whatever else lies there
-            tops = read_toml(OWNER, "--goals", grid).get("top")
-            found.update(tops if isinstance(tops, Mapping) else ())
-    return found
+            content = renames.renamed(read_toml(OWNER, "--goals", grid), renames.GRID)
+            defined = content.get("readout")
+            names.update(defined if isinstance(defined, Mapping) else ())
+    return names
 
 
-def as_markdown(goals: Iterable[Goal], lines: Iterable[Config]) -> str:
-    """One row for every goal: ours, what is to be reached, and the same encoder told every training label."""
-    stored = [line for line in lines if line["config"]["prior"] is None]
-    head = ["task", "labelled", "encoder", "ours", "accuracy", "to reach", "difference", "told every label", "gap"]
+def as_markdown(goals: Iterable[Goal], lines: Iterable[ResultLine]) -> str:
+    """One row for every goal: ours, what is to be reached, and the same encoder with every training label."""
+    stored = [line for line in lines if line.cell.prior is None]
+    head = ["task", "labelled", "encoder", "ours", "accuracy", "to reach", "difference", "with every label", "gap"]
     rows = [head, ["---", "---:", "---", "---", "---:", "---:", "---:", "---:", "---:"]]
     for goal in goals:
-        chosen = _chosen(goal, goal.top, stored)
-        told = _chosen(goal, goal.ceiling, stored) if goal.ceiling else []
-        entry, ceiling = Entry(by_seed(chosen)), Entry(by_seed(told))
-        words = [goal.method or f"{goal.recipe}, {goal.top}", *(taught_by(chosen[0]["config"]) if chosen else [])]
+        chosen = _chosen(goal, goal.readout, stored)
+        entry = measured(chosen)
+        ceiling = measured(_chosen(goal, goal.ceiling, stored) if goal.ceiling else [])
+        words = [goal.method or f"{goal.recipe}, {goal.readout}", *(taught_by(chosen[0].cell) if chosen else [])]
         known = entry.values and goal.accuracy is not None
         both = entry.values and ceiling.values
         rows.append(
@@ -118,20 +127,24 @@ def as_markdown(goals: Iterable[Goal], lines: Iterable[Config]) -> str:
             ]
         )  # fmt: skip
     note = (
-        "Ours are told no class prior. To reach: the paper's puNCE with puPL (kNN: puNCE), given the true one, or a "
-        "goal of our own for larger encoders. Told every label: a reference on the same encoder, linear for the recipe "
+        "Ours are given no class prior. To reach: the paper's puNCE with puPL (kNN: puNCE), given the true one, or a "
+        "goal of our own for larger encoders. With every label: a reference on the same encoder, linear for the recipe "
         "of the paper, else fine-tuned."
     )
     return "\n".join(["| " + " | ".join(row) + " |" for row in rows] + ["", note, ""])
 
 
-def _chosen(goal: Goal, top: str | None, lines: Iterable[Config]) -> list[Config]:
-    """Our results of a goal's pipeline with some top, or of its baseline."""
-    place = {"task": goal.task, "n_labelled": goal.n_labelled, "setting": usual_setting(goal.task)}
-    if goal.method is None:
-        made = {"encoder": goal.encoder, "objective": goal.objective, "recipe_name": goal.recipe, "top": top}
-    else:
-        made = {"method": goal.method}
-    wanted = {**place, **made}
-    group = [line for line in lines if wanted.items() <= line["config"].items()]
+def _chosen(goal: Goal, readout: str | None, lines: Iterable[ResultLine]) -> list[ResultLine]:
+    """Our results of a goal's pipeline with some readout, or of its baseline."""
+    group = [line for line in lines if _fits(goal, readout, line.cell)]
     return latest_variant(group) if group else []
+
+
+def _fits(goal: Goal, readout: str | None, cell: Cell) -> bool:
+    place = cell.place
+    if (place.task, place.n_labelled, place.setting) != (goal.task, goal.n_labelled, usual_setting(goal.task)):
+        return False
+    if isinstance(cell, Baseline):
+        return cell.method == goal.method
+    own = (cell.encoder, cell.objective, cell.recipe_name, cell.readout.name)
+    return goal.method is None and own == (goal.encoder, goal.objective, goal.recipe, readout)

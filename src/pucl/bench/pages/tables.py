@@ -1,33 +1,22 @@
 """Tables: our results beside the paper's, with mean, spread, number of seeds, difference and a paired test."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pucl.bench.grid.cells import (
-    ORACLE,
-    TEACHER,
-    Config,
-    is_baseline,
-    is_reference,
-    registered,
-    stored_settings,
-    usual_setting,
-    variant_of,
-)
-from pucl.bench.grid.options import resolved, values_of
+from pucl.bench.grid.cells import ORACLE, Baseline, Cell, usual_setting, variant_of
+from pucl.bench.grid.decode import Options, resolved, values_of
 from pucl.bench.results import published as paper
+from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import TABLES, Column, Published
 from pucl.bench.results.store import newest
 from pucl.errors import unknown_name
 from pucl.registry import entries
 
-METRIC = "accuracy"
 
-
-class Label(NamedTuple):
-    """What names a row: method, recipe (with what departs from the paper's set-up), and what it was told of π."""
+class RowLabel(NamedTuple):
+    """What names a row: method, recipe (with what departs from the paper's set-up), and what it was given of π."""
 
     method: str
     recipe: str
@@ -35,7 +24,7 @@ class Label(NamedTuple):
 
 
 @dataclass
-class Entry:
+class Measured:
     """One row in one column: our values by seed, the paper's number, and p against the row that others are held to."""
 
     values: dict[int, float] = field(default_factory=dict)
@@ -43,7 +32,7 @@ class Entry:
     p_value: float | None = None
     best: bool = False
     held_to: bool = False
-    other_code: bool = False
+    outdated: bool = False
 
     @property
     def mean(self) -> float:
@@ -64,10 +53,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A method with its entries by column; a reference was told every training label and competes with nobody."""
+    """A method with its entries by column; a reference saw every training label and competes with nobody."""
 
-    label: Label
-    entries: dict[Column, Entry]
+    label: RowLabel
+    entries: dict[Column, Measured]
     reference: bool = False
 
 
@@ -82,85 +71,83 @@ class Table:
     commits: tuple[str, ...] = ()
 
 
-def make_table(name: str, lines: Iterable[Config], code_of: Callable[[Config], str] | None = None) -> Table:
+def make_table(name: str, lines: Iterable[ResultLine]) -> Table:
     """The table of a name from lines of results.
 
     Args:
         name: one of `TABLES`.
         lines: results of any grids; those that belong to the table are used, of every key the newest.
-        code_of: the present code of a cell (`Sources.code_of`), to mark what other code has made; None marks nothing.
     """
     if name not in TABLES:
         raise unknown_name("table", name, TABLES)
-    used = [line for line in newest(lines).values() if paper.belongs(name, line["config"])]
-    groups: dict[tuple[Label, Column], list[Config]] = {}
+    used = [line for line in newest(lines).values() if paper.belongs(name, line.cell)]
+    groups: dict[tuple[RowLabel, Column], list[ResultLine]] = {}
     for line in used:
-        config = line["config"]
-        groups.setdefault((label_of(name, config), (config["task"], config["n_labelled"])), []).append(line)
-    rows: dict[Label, Row] = {}
-    shown: list[Config] = []
+        place = line.cell.place
+        groups.setdefault((label_of(name, line.cell), (place.task, place.n_labelled)), []).append(line)
+    rows: dict[RowLabel, Row] = {}
+    shown: list[ResultLine] = []
     for (label, column), group in groups.items():
         chosen = latest_variant(group)
         shown += chosen
-        config = chosen[0]["config"]
-        row = rows.setdefault(label, Row(label, {}, is_reference(config) and name != "weak-supervision-knn"))
-        row.entries[column] = Entry(
-            values=by_seed(chosen),
-            published=paper.published(name).get((paper.counterpart(name, config) or "", column)),
-            other_code=code_of is not None and any(line["code"] != code_of(line["config"]) for line in chosen),
-        )
+        cell = chosen[0].cell
+        row = rows.setdefault(label, Row(label, {}, cell.is_reference and name != "weak-supervision-knn"))
+        row.entries[column] = measured(chosen, paper.published(name).get((paper.counterpart(name, cell) or "", column)))
     _add_published(name, rows, shown)
     for column in paper.columns_of(name):
         _test(column, list(rows.values()))
     order = list(dict.fromkeys(method for method, _ in paper.published(name)))
-    commits = tuple(sorted({line["commit"] for line in shown}))
+    commits = tuple(sorted({line.origin.commit for line in shown}))
     ordered = sorted(rows.values(), key=lambda row: _place(row, order))
     return Table(name, paper.columns_of(name), ordered, len(used) - len(shown), commits)
 
 
-def label_of(table: str | None, config: Mapping[str, Any]) -> Label:
+def measured(lines: Iterable[ResultLine], published: Published | None = None) -> Measured:
+    """Results of one configuration: accuracies by seed, and whether one of them is outdated."""
+    lines = list(lines)
+    values = {line.cell.place.seed: line.accuracy for line in lines}
+    return Measured(values, published, outdated=any(line.is_outdated for line in lines))
+
+
+def label_of(table: str | None, cell: Cell) -> RowLabel:
     """The row a cell belongs to, named with what departs from the paper: encoder, setting, a teacher's encoder."""
-    words = [] if is_baseline(config) else [config["recipe_name"]]
-    if config["encoder"] is not None and config["encoder"] != paper.ENCODERS.get((table or "", config["task"])):
-        words.append(config["encoder"])
-    words += [config["setting"]] if config["setting"] != usual_setting(config["task"]) else []
-    words += taught_by(config)
-    prior = {None: "none", ORACLE: "oracle"}.get(config["prior"], f"estimated ({config['prior']})")
-    return Label(paper.method_name(table or "", config), ", ".join(words) or "–", prior)
+    task, setting = cell.place.task, cell.place.setting
+    words = [] if isinstance(cell, Baseline) else [cell.recipe_name]
+    if cell.encoder is not None and cell.encoder != paper.ENCODERS.get((table or "", task)):
+        words.append(cell.encoder)
+    words += [setting] if setting != usual_setting(task) else []
+    words += taught_by(cell)
+    prior = {None: "none", ORACLE: "oracle"}.get(cell.prior, f"estimated ({cell.prior})")
+    return RowLabel(paper.method_name(table or "", cell), ", ".join(words) or "–", prior)
 
 
-def taught_by(config: Mapping[str, Any]) -> list[str]:
+def taught_by(cell: Cell) -> list[str]:
     """Words for a teacher that has another encoder, if there is one."""
-    teacher = config.get(TEACHER, {}).get("encoder", config["encoder"])
-    return [f"taught by {teacher}"] if teacher != config["encoder"] else []
+    teacher = None if isinstance(cell, Baseline) else cell.readout.teacher
+    return [] if teacher is None or teacher.encoder == cell.encoder else [f"taught by {teacher.encoder}"]
 
 
-def latest_variant(lines: list[Config]) -> list[Config]:
+def latest_variant(lines: list[ResultLine]) -> list[ResultLine]:
     """Of lines that a table would put together, those of one configuration: the one that was run last.
 
     Of a baseline those with the settings of the package go first.
     """
-    lines = [line for line in lines if is_baseline(line["config"]) and _has_preset(line["config"])] or lines
-    last = variant_of(max(lines, key=lambda line: (line["time"], line["key"]))["config"])
-    chosen = [line for line in lines if variant_of(line["config"]) == last]
-    return sorted(chosen, key=lambda line: int(line["config"]["seed"]))
+    lines = [line for line in lines if isinstance(line.cell, Baseline) and _has_preset(line.cell)] or lines
+    last = variant_of(max(lines, key=lambda line: (line.time, line.key)).cell)
+    chosen = [line for line in lines if variant_of(line.cell) == last]
+    return sorted(chosen, key=lambda line: line.cell.place.seed)
 
 
-def by_seed(lines: Iterable[Config]) -> dict[int, float]:
-    """Accuracies in per cent, by seed."""
-    return {line["config"]["seed"]: float(line["metrics"][METRIC]) for line in lines}
-
-
-def preset_of(config: Mapping[str, Any]) -> dict[str, Any]:
+def preset_of(cell: Baseline) -> Options:
     """The settings of the package for the method and task of a baseline, as a cell holds them."""
     from pucl.baselines import settings_of
 
-    name = registered(config["method"])
-    return stored_settings(resolved(name, values_of(settings_of(name, config["task"])), {}, without=("encoder",)))
+    name = cell.registered
+    return resolved(name, values_of(settings_of(name, cell.place.task)), {}, without=("encoder",))
 
 
-def _has_preset(config: Mapping[str, Any]) -> bool:
-    return registered(config["method"]) in entries("baselines") and config["settings"] == preset_of(config)
+def _has_preset(cell: Baseline) -> bool:
+    return cell.registered in entries("baselines") and cell.settings == preset_of(cell)
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
@@ -182,17 +169,17 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float |
     return float(ttest_rel([first[seed] for seed in seeds], [second[seed] for seed in seeds]).pvalue)
 
 
-def _add_published(name: str, rows: dict[Label, Row], shown: list[Config]) -> None:
+def _add_published(name: str, rows: dict[RowLabel, Row], shown: list[ResultLine]) -> None:
     """A row for every published method that no row of ours carries, and the paper's number where ours is missing."""
-    names = {label_of(name, line["config"]): paper.counterpart(name, line["config"]) for line in shown}
+    names = {label_of(name, line.cell): paper.counterpart(name, line.cell) for line in shown}
     for (method, column), number in paper.published(name).items():
         carrying = [label for label, known in names.items() if known == method]
         if not carrying:
-            label = Label(method, "published", "oracle" if number.with_prior else "none")
+            label = RowLabel(method, "published", "oracle" if number.with_prior else "none")
             rows.setdefault(label, Row(label, {}))
             carrying = [label]
         for label in carrying:
-            rows[label].entries.setdefault(column, Entry(published=number))
+            rows[label].entries.setdefault(column, Measured(published=number))
 
 
 def _test(column: Column, rows: list[Row]) -> None:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
 
-from pucl.bench.grid.cells import KNN, is_baseline, is_reference
+from pucl.bench.grid.cells import KNN, Baseline, Cell, Pipeline
 
 TABLES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
 METHODS: Mapping[str, str] = MappingProxyType(
@@ -22,7 +21,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
 OBJECTIVES: Mapping[str, str] = MappingProxyType(
     {"sscl": "ssCL", "scl_pu": "sCL-PU", "pucl": "puCL", "punce": "puNCE", "dcl": "dCL", "mcl": "mCL", "scl": "sCL"}
 )
-TOPS: Mapping[str, str] = MappingProxyType({"pupl": "puPL", "nnpu": "nnPU", "nnpu_auto": "nnPU"})
+READOUTS: Mapping[str, str] = MappingProxyType({"pupl": "puPL", "nnpu": "nnPU", "nnpu_auto": "nnPU"})
 # Marked in the paper as run with the true class prior; vPU itself asks for none.
 WITH_PRIOR = ("uPU", "nnPU", "nnPU (MixUp)", "Self-PU", "vPU", "WConPU", "puNCE(puPL)", "puNCE", "dCL")
 LENET, CNN7, CNN13 = "lenet5", "cnn7", "cnn13"
@@ -57,13 +56,13 @@ Column = tuple[str, int]  # task, number of labelled positives
 def published(table: str) -> Mapping[tuple[str, Column], Published]:
     """The numbers of a table by method and column, in the order of the paper."""
     content = files("pucl.bench.results").joinpath("published.csv").read_text(encoding="utf-8")
-    found = {}
+    numbers = {}
     for row in csv.DictReader(content.splitlines()):
         if row["table"] == table:
             method, text = row["method"], row["accuracy"]
             number = Published(method, float(text), float(row["std"]), method in WITH_PRIOR, text)
-            found[method, (row["task"], int(row["n_labelled"]))] = number
-    return MappingProxyType(found)
+            numbers[method, (row["task"], int(row["n_labelled"]))] = number
+    return MappingProxyType(numbers)
 
 
 def columns_of(table: str) -> list[Column]:
@@ -73,33 +72,37 @@ def columns_of(table: str) -> list[Column]:
     return sorted(columns, key=lambda column: (column[1], tasks.index(column[0])))
 
 
-def belongs(table: str, config: Mapping[str, Any]) -> bool:
+def belongs(table: str, cell: Cell) -> bool:
     """Whether a cell is a result of the kind a table shows."""
-    if (config["task"], config["n_labelled"]) not in columns_of(table):
+    if (cell.place.task, cell.place.n_labelled) not in columns_of(table):
         return False
-    if is_baseline(config):
+    if isinstance(cell, Baseline):
         return table in ("pu-benchmark-1", "pu-benchmark-2")
-    return bool(config["head"] == KNN) == (table == "weak-supervision-knn")
+    return (cell.readout.head == KNN) == (table == "weak-supervision-knn")
 
 
-def method_name(table: str, config: Mapping[str, Any]) -> str:
+def method_name(table: str, cell: Cell) -> str:
     """What a cell is called in a table; the paper's own name where it has one."""
-    if is_baseline(config):
-        return METHODS.get(config["method"], str(config["method"]))
-    objective = OBJECTIVES.get(config["objective"], str(config["objective"]))
-    top = TOPS.get(config["top"], config["top"])
-    if table == "downstream-head":
-        return f"{'pu-sCL' if objective == 'sCL-PU' else objective}/{top}"
-    return objective if table == "weak-supervision-knn" else f"{objective}({top})"
+    if isinstance(cell, Baseline):
+        return METHODS.get(cell.method, cell.method)
+    return _pipeline_name(table, cell, cell.readout.name)
 
 
-def counterpart(table: str, config: Mapping[str, Any]) -> str | None:
-    """The published method a cell is compared with: the same one, or puPL on the same objective for tops of our own."""
-    if is_reference(config) and table != "weak-supervision-knn":
+def counterpart(table: str, cell: Cell) -> str | None:
+    """The published method a cell is compared with: the same one, or puPL on the same objective for our readouts."""
+    if cell.is_reference and table != "weak-supervision-knn":
         return None
     known = {method for method, _ in published(table)}
-    own = method_name(table, config)
-    if own in known or is_baseline(config):
+    own = method_name(table, cell)
+    if own in known or isinstance(cell, Baseline):
         return own if own in known else None
-    near = method_name(table, {**config, "top": "pupl"})
+    near = _pipeline_name(table, cell, "pupl")
     return near if near in known else None
+
+
+def _pipeline_name(table: str, cell: Pipeline, readout: str) -> str:
+    objective = OBJECTIVES.get(cell.objective, cell.objective)
+    name = READOUTS.get(readout, readout)
+    if table == "downstream-head":
+        return f"{'pu-sCL' if objective == 'sCL-PU' else objective}/{name}"
+    return objective if table == "weak-supervision-knn" else f"{objective}({name})"

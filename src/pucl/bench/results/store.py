@@ -3,36 +3,31 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
-from pucl.bench.grid.cells import Config, canonical, is_cell, key_of
+from filelock import FileLock, Timeout
+
+from pucl.bench.results.line import ResultLine, same_numbers
+from pucl.bench.results.upgrade import is_old, upgraded
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 
 OWNER = "pucl bench"
-NEEDED: Mapping[str, Any] = MappingProxyType(
-    {
-        "key": str, "config": dict, "metrics": dict, "seconds": int | float, "time": str, "code": str, "commit": str,
-        "hardware": str, "versions": dict,
-    }
-)  # fmt: skip
 BEGIN = b'{"key"'  # of every line
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What came of a merge: the lines that are left, how many were dropped, and names of keys that disagree."""
+    """What came of a merge: the lines that are left, how many were dropped, and keys of lines that disagree."""
 
-    lines: list[Config]
+    lines: list[ResultLine]
     dropped: int
     conflicts: list[str]
 
 
-def read_results(path: Path, *, missing_ok: bool = False, argument: str = "--results") -> list[Config]:
+def read_results(path: Path, *, missing_ok: bool = False, argument: str = "--results") -> list[ResultLine]:
     """All lines of a file in its order. Half a last line, of a run that was killed, is left out; others are errors."""
     try:
         data = path.read_bytes()
@@ -43,38 +38,37 @@ def read_results(path: Path, *, missing_ok: bool = False, argument: str = "--res
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=OWNER) from None
     rows = data[: _end(data)].split(b"\n")
-    return [_checked(path, number, row) for number, row in enumerate(rows) if row.strip()]
+    return [_line(path, number, row) for number, row in enumerate(rows) if row.strip()]
 
 
-def newest(lines: Iterable[Config]) -> dict[str, Config]:
+def newest(lines: Iterable[ResultLine]) -> dict[str, ResultLine]:
     """The line that counts for every key: the one with the latest time, of equal times the later one."""
-    found: dict[str, Config] = {}
+    latest: dict[str, ResultLine] = {}
     for line in lines:
-        known = found.get(line["key"])
-        if known is None or line["time"] >= known["time"]:
-            found[line["key"]] = line
-    return found
+        known = latest.get(line.key)
+        if known is None or line.time >= known.time:
+            latest[line.key] = line
+    return latest
 
 
-def merge(groups: Iterable[list[Config]]) -> Merged:
+def merge(groups: Iterable[list[ResultLine]]) -> Merged:
     """One line a key, the newest, ordered by time; the same whatever the order of the files.
 
-    Lines with the same key that were made by the same code and disagree are conflicts: the newest of them is kept too.
+    Lines with the same key and the same revisions that disagree are conflicts: the newest of them is kept too.
     """
     lines = [line for group in groups for line in group]
-    lines.sort(key=lambda line: (line["time"], line["key"], canonical(line["metrics"])))
+    lines.sort(key=lambda line: (line.time, line.key, sorted(line.metrics.items())))
     kept = newest(lines)
     conflicts = {
-        line["key"]
+        line.key
         for line in lines
-        if line["code"] == kept[line["key"]]["code"]
-        and canonical(line["metrics"]) != canonical(kept[line["key"]]["metrics"])
+        if line.revisions == kept[line.key].revisions and not same_numbers(line, kept[line.key])
     }
-    found = sorted(kept.values(), key=lambda line: (line["time"], line["key"]))
-    return Merged(found, len(lines) - len(found), sorted(conflicts))
+    left = sorted(kept.values(), key=lambda line: (line.time, line.key))
+    return Merged(left, len(lines) - len(left), sorted(conflicts))
 
 
-def write_results(path: Path, lines: Iterable[Config]) -> None:
+def write_results(path: Path, lines: Iterable[ResultLine]) -> None:
     """Replace the file, whole or not at all; of a link, the file it points to."""
     try:
         replace_file(path.resolve(), b"".join(_bytes(line) for line in lines))
@@ -85,10 +79,10 @@ def write_results(path: Path, lines: Iterable[Config]) -> None:
 class Writer:
     """Appends lines, each in one piece and on the disk when `add` returns; `lines` were there before."""
 
-    def __init__(self, path: Path, handle: int, lines: list[Config]) -> None:
+    def __init__(self, path: Path, handle: int, lines: list[ResultLine]) -> None:
         self.path, self.handle, self.lines = path, handle, lines
 
-    def add(self, line: Mapping[str, Any]) -> None:
+    def add(self, line: ResultLine) -> None:
         """Append one line."""
         left = _bytes(line)
         try:
@@ -101,57 +95,47 @@ class Writer:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """While this lasts nobody else writes to the file; half a last line is cut off first, of results alone."""
-    with only_writer(path) as handle:
-        lines = read_results(path)
-        _mend(path, handle)
-        yield Writer(path, handle, lines)
-
-
-@contextlib.contextmanager
-def only_writer(path: Path) -> Iterator[int]:
-    """The file, opened to append to; a second process that wants it is refused. A killed process lets go at once.
+    """While this lasts nobody else writes to the file; half a last line is cut off first, of results alone.
 
     A file that is empty in the end is taken away.
     """
-    handle = _open_alone(path)
-    try:
-        yield handle
-    finally:
-        with contextlib.suppress(OSError):
-            if path.stat().st_size == 0:
-                path.unlink()
-        os.close(handle)
-
-
-def _open_alone(path: Path) -> int:
-    while True:
+    with only_writer(path):
+        lines = read_results(path, missing_ok=True)
+        handle = _open(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise _cannot_write(path, error) from None
-        try:
-            _lock(path, handle)
-            if os.path.samestat(os.fstat(handle), path.stat()):
-                return handle
-        except FileNotFoundError:  # taken away between opening and locking
-            pass
-        except BaseException:
+            _mend(path, handle)
+            yield Writer(path, handle, lines)
+        finally:
             os.close(handle)
-            raise
-        os.close(handle)  # it was replaced meanwhile: the name belongs to another file now
+            with contextlib.suppress(OSError):
+                if path.stat().st_size == 0:
+                    path.unlink()
 
 
-def _lock(path: Path, handle: int) -> None:
-    with contextlib.suppress(ImportError):  # Windows has no such lock
-        import fcntl
+@contextlib.contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """While this lasts no other process writes to the file; a second one is refused. A killed one lets go at once."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(f"{path}.lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        busy = f"{OWNER}: another process is writing to {path}; wait for it or use another file"
+        raise RunError(busy) from None
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            busy = f"{OWNER}: another process is writing to {path}; wait for it or use another file"
-            raise RunError(busy) from None
+
+def _open(path: Path) -> int:
+    """The file, opened to append to."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
 
 
 def _cannot_write(path: Path, error: OSError) -> RunError:
@@ -185,29 +169,22 @@ def _mend(path: Path, handle: int) -> None:
         os.write(handle, b"\n")
 
 
-def _bytes(line: Mapping[str, Any]) -> bytes:
-    return json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+def _bytes(line: ResultLine) -> bytes:
+    return json.dumps(line.to_dict(), ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def _checked(path: Path, number: int, row: bytes) -> Config:
+def _line(path: Path, number: int, row: bytes) -> ResultLine:
+    """One line of a file, or an error that says which and what is wrong with it."""
+    where = f"{path}, line {number + 1},"
     try:
-        line = json.loads(row, parse_constant=_refused)
+        content = json.loads(row, parse_constant=_refused)
     except ValueError:
-        raise _not_a_result(path, number, "not JSON") from None
-    if not isinstance(line, dict) or any(not isinstance(line.get(name), kind) for name, kind in NEEDED.items()):
-        raise _not_a_result(path, number, "no line of 'pucl bench run'")
-    if not is_cell(line["config"]):
-        raise _not_a_result(path, number, "a configuration that is no cell's")
-    if key_of(line["config"]) != line["key"]:
-        raise _not_a_result(path, number, "a configuration that its key does not belong to")
-    if not isinstance(line["metrics"].get("accuracy"), int | float):
-        raise _not_a_result(path, number, "metrics without an accuracy")
-    return dict(line)
+        raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described("not JSON")) from None
+    try:
+        return ResultLine.from_dict(upgraded(content) if isinstance(content, dict) and is_old(content) else content)
+    except ValueError as error:  # InputError, or said in words of its own
+        raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described(str(error))) from None
 
 
 def _refused(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
-
-
-def _not_a_result(path: Path, number: int, what: str) -> InputError:
-    return bad_argument(OWNER, f"{path}, line {number + 1},", "a result of 'pucl bench run'", Described(what))

@@ -1,138 +1,118 @@
-"""Several workers on one card: each takes whole units from a common list; what they find comes back in one stream."""
+"""Several worker processes on one device: each takes whole units from a common list; outcomes come as they are known.
+
+A pool of the standard library, or of joblib, fails all its tasks when one of its processes dies. Here a process that
+dies fails its own unfinished cells only, a new one takes its place, and nothing that others do is lost.
+"""
 
 import contextlib
-import json
+import multiprocessing
 import os
-import queue
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 
-from pucl.bench.grid.cells import Config, key_of
+from pucl.bench.grid.cells import Cell
 from pucl.bench.run.work import Outcome, outcome_of
+from pucl.bench.run.worker import Orders, work
 from pucl.errors import RunError
 
-MODULE = "pucl.bench.run.worker"
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-PATIENCE = 5.0  # seconds for a worker that has said its last word to end by itself
+PATIENCE = 5.0  # seconds for a worker that has closed its end to end by itself
 
 
 @dataclass
-class Crew:
-    """Workers, started when needed and ended with the stream.
+class _Worker:
+    """A process, our end of its connection, and the cells of its unit that are not known yet, by key."""
 
-    Attributes:
-        jobs: how many at most.
-        how: the first line of every worker, see `pucl.bench.run.worker`.
-        threads: of a worker, where the environment does not say how many.
+    process: BaseProcess
+    connection: Connection
+    left: dict[str, Cell]
+
+    def give(self, unit: list[Cell]) -> None:
+        self.left = {cell.key: cell for cell in unit}
+        with contextlib.suppress(OSError):  # it is gone, and reading from it says so
+            self.connection.send(unit)
+
+    def end(self, patience: float = 0.0) -> int | None:
+        """No process is left; its exit code."""
+        self.process.join(patience)
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+        return self.process.exitcode
+
+
+def run_in_pool(
+    units: list[list[Cell]], jobs: int, orders: Orders, target: Callable[[Orders, Connection], None] = work
+) -> Generator[Outcome, None, None]:
+    """The outcomes of all units, as they come. Closing the stream, or an interrupt, ends all workers.
+
+    Args:
+        units: lists of cells, each for one worker.
+        jobs: how many workers at most.
+        orders: for every worker.
+        target: what a worker does with its orders and its end of the connection.
     """
-
-    jobs: int
-    how: Config
-    threads: int = 1
-    _alive: list["subprocess.Popen[str]"] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _over: bool = False
-
-    def run(self, units: list[list[Config]]) -> Iterator[Outcome]:
-        """The outcomes of all units, as they come. Closing the stream, or an interrupt, ends all workers."""
-        todo: queue.Queue[list[Config]] = queue.Queue()
-        for unit in units:
-            todo.put(unit)
-        found: queue.Queue[Outcome | None] = queue.Queue()
-        going = min(self.jobs, len(units))
-        leads = [threading.Thread(target=self._lead, args=(todo, found), daemon=True) for _ in range(going)]
-        for lead in leads:
-            lead.start()
-        try:
-            while going:
-                outcome = found.get()
-                if outcome is None:
-                    going -= 1
-                else:
-                    yield outcome
-        finally:
-            self._end(leads)
-
-    def _lead(self, todo: "queue.Queue[list[Config]]", found: "queue.Queue[Outcome | None]") -> None:
-        """Give units to one worker until there are none; what it leaves undone has failed, and it is replaced."""
-        process = None
-        try:
-            while not self._over:
-                unit = todo.get_nowait()
-                left = {key_of(cell): cell for cell in unit}
-                try:
-                    if process is None or process.poll() is not None:
-                        process = self._start()
-                    for outcome in self._give(process, unit):
-                        del left[outcome.key]
-                        found.put(outcome)
-                except Exception as error:
-                    process = None
-                    for cell in left.values():
-                        found.put(outcome_of(error, cell))
-        except queue.Empty:
-            return
-        finally:
-            found.put(None)
-
-    def _end(self, leads: list[threading.Thread]) -> None:
-        """No worker is left: one that is done has nothing to say, and one at work works for nobody."""
-        with self._lock:
-            self._over = True
-            for process in self._alive:
-                process.kill()
-        for lead in leads:
-            lead.join()
-        for process in self._alive:
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):  # what was still to be written is for nobody
-                        pipe.close()
-
-    def _give(self, process: "subprocess.Popen[str]", unit: list[Config]) -> Iterator[Outcome]:
-        """The outcomes of a unit from a worker, as many as it has cells, or an error if it dies before the last."""
-        if process.stdin is None or process.stdout is None:
-            raise RunError("the worker has no pipes")  # it was started with both
-        with contextlib.suppress(OSError):  # it is gone, and its stdout ends too
-            process.stdin.write(json.dumps(unit, ensure_ascii=False) + "\n")
-            process.stdin.flush()
-        for _ in unit:
-            try:
-                outcome = Outcome(**json.loads(process.stdout.readline()))
-            except (TypeError, ValueError):  # half a line, or none
-                raise RunError(f"the worker ended with code {_end_of(process)} in the middle of it") from None
-            yield outcome
-        process.stdout.readline()  # the empty one after a unit
-
-    def _start(self) -> "subprocess.Popen[str]":
-        threads = os.environ.get(THREADS[0]) or str(self.threads)
-        environment = {**dict.fromkeys(THREADS, threads), **os.environ}
-        more: dict[str, Any] = {} if os.name == "nt" else {"process_group": 0}  # Ctrl-C is the parent's to hear
-        with self._lock:
-            if self._over:
-                raise RunError("the sweep is over")
-            try:
-                process = subprocess.Popen(  # noqa: S603
-                    [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-                    text=True, encoding="utf-8", errors="replace", **more,
-                )  # fmt: skip
-            except OSError as error:
-                raise RunError(f"no worker could be started: {error.strerror or error}; try fewer --jobs") from None
-            self._alive.append(process)
-        if process.stdin is not None:
-            process.stdin.write(json.dumps(self.how) + "\n")  # flushed with the first unit
-        return process
-
-
-def _end_of(process: "subprocess.Popen[str]") -> int:
-    """The exit code of a worker that has nothing more to say; one that does not end by itself is killed."""
+    waiting, busy = deque(units), list[_Worker]()
     try:
-        return process.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
+        while waiting or busy:
+            while waiting and len(busy) < jobs:
+                unit = waiting.popleft()
+                try:
+                    busy.append(_start(target, orders))
+                except OSError as error:
+                    reason = RunError(f"no worker could be started: {error.strerror or error}; try fewer --jobs")
+                    yield from (outcome_of(reason, cell) for cell in unit)
+                else:
+                    busy[-1].give(unit)
+            ready = wait([worker.connection for worker in busy]) if busy else []
+            for worker in [worker for worker in busy if worker.connection in ready]:
+                yield from _heard(worker)
+                if not worker.left and waiting and worker.process.exitcode is None:
+                    worker.give(waiting.popleft())
+                elif not worker.left:
+                    busy.remove(worker)
+                    worker.end()
+    finally:
+        for worker in busy:
+            worker.end()
+
+
+def _heard(worker: _Worker) -> list[Outcome]:
+    """What a worker says next: an outcome, or by its end that what it has left is lost."""
+    try:
+        outcome: Outcome = worker.connection.recv()
+        del worker.left[outcome.key]
+    except Exception:  # no more to come, or nothing that is an outcome
+        reason = RunError(f"the worker ended with code {worker.end(PATIENCE)} in the middle of it")
+        lost = [outcome_of(reason, cell) for cell in worker.left.values()]
+        worker.left = {}
+        return lost
+    return [outcome]
+
+
+def _start(target: Callable[[Orders, Connection], None], orders: Orders) -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=target, args=(orders, theirs), daemon=True)
+    with theirs, _interrupts_are_ours():
+        process.start()
+    return _Worker(process, ours, {})
+
+
+@contextlib.contextmanager
+def _interrupts_are_ours() -> Iterator[None]:
+    """Processes that are started here never hear Ctrl-C: the parent does, and ends them."""
+    if os.name == "nt":
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # it changes the mask when it is started with the first process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -5,24 +5,21 @@ import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from pucl import __version__
+from pucl.bench.results.line import Origin
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")  # besides torch, what numbers are computed with
 CHANGED = "+changes"
 
 
-def provenance(device: str = "cpu", commit: str | None = None) -> dict[str, Any]:
+def provenance(device: str = "cpu", commit: str | None = None) -> Origin:
     """What every line of results carries besides its configuration; `commit` is for places without git."""
     own = {"pucl": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
-    return {
-        "versions": own | {name: version(name) for name in LIBRARIES},
-        "hardware": _hardware(torch.device(device)),
-        "commit": commit or _commit(),
-    }
+    versions = own | {name: version(name) for name in LIBRARIES}
+    return Origin(versions, _hardware(torch.device(device)), commit or _commit())
 
 
 def _hardware(device: torch.device) -> str:

@@ -4,45 +4,49 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pucl.bench.grid.cells import Config, key_of, name_of, units
+from pucl.bench.grid import renames
+from pucl.bench.grid.cells import Baseline, Cell, units
+from pucl.bench.results.line import ResultLine
 from pucl.bench.results.store import newest, writing
-from pucl.bench.run.fingerprint import Sources
-from pucl.bench.run.pool import Crew
+from pucl.bench.run.pool import run_in_pool
 from pucl.bench.run.skips import why_not_run
 from pucl.bench.run.work import Bench, Outcome
+from pucl.bench.run.worker import Orders
+from pucl.deprecation import warn_renamed
 from pucl.device import pick_device
 from pucl.errors import Described, bad_argument, unknown_name
 from pucl.models.places import why_not_written
 
-Tell = Callable[[str], None]
-WORDS = ("task", "setting", "n_labelled", "seed", "encoder", "prior", "objective", "recipe_name", "top", "method")
+Say = Callable[[str], None]  # one line for people
+WORDS = ("task", "setting", "n_labelled", "seed", "encoder", "prior", "objective", "recipe_name", "readout", "method")
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """What a sweep would do.
 
     Attributes:
         missing: the cells to run.
         there: how many have their line already.
-        other: the commits of those lines that were made by other code.
+        outdated: the commits of those lines that are outdated and kept.
         skipped: cells that cannot be run here, with the reason.
         again: the keys of cells to run that have a line too.
     """
 
-    missing: list[Config]
+    missing: list[Cell]
     there: int
-    other: list[str]
-    skipped: list[tuple[Config, str]]
+    outdated: list[str]
+    skipped: list[tuple[Cell, str]]
     again: frozenset[str] = frozenset()
 
 
 @dataclass
-class Summary:
+class SweepSummary:
     """What came of a sweep."""
 
     ran: int = 0
@@ -61,21 +65,24 @@ class Summary:
             yield f"failed: {name}: {error}"
 
 
-def select(cells: list[Config], only: list[str]) -> list[Config]:
+def select(cells: list[Cell], only: list[str]) -> list[Cell]:
     """The cells that fit all of `only`: ``key=value`` (``key=a,b`` for either), or words that occur in their name.
 
     Numbers in a name are whole: "seed 1" is not a part of "seed 10".
     """
     for text in only:
         key, equals, value = text.partition("=")
+        if equals and key in renames.TEACHER:
+            warn_renamed("pucl bench run --only", key, renames.TEACHER[key])
+            key = renames.TEACHER[key]
         if equals and key not in WORDS:
             raise unknown_name("key of --only", key, WORDS)
         wanted = value.split(",")
         if equals:
-            cells = [cell for cell in cells if str(cell.get(key)) in wanted]
+            cells = [cell for cell in cells if str(_value(cell, key)) in wanted]
         else:
             words = _with_whole_numbers(text)
-            cells = [cell for cell in cells if words.search(name_of(cell))]
+            cells = [cell for cell in cells if words.search(cell.name)]
         if not cells:
             raise bad_argument("pucl bench run", "--only", "what fits some cell of the grid", text)
     return cells
@@ -87,29 +94,40 @@ def _with_whole_numbers(text: str) -> re.Pattern[str]:
     return re.compile(before + re.escape(text) + after)
 
 
-def plan(cells: list[Config], lines: list[Config], *, force: bool = False, stale: bool = False) -> Plan:
+def _value(cell: Cell, key: str) -> object:
+    """What a cell has under a key of ``--only``."""
+    if key in ("task", "setting", "n_labelled", "seed"):
+        return getattr(cell.place, key)
+    if key == "readout":
+        return None if isinstance(cell, Baseline) else cell.readout.name
+    return getattr(cell, key, None)
+
+
+def plan(cells: list[Cell], lines: list[ResultLine], *, force: bool = False, stale: bool = False) -> SweepPlan:
     """Which cells to run, as far as they can be run here.
 
-    These are the cells without a line; when `stale` also those whose line was made by other code; when forced all.
+    These are the cells without a line; when `stale` also those whose line is outdated; when forced all.
     """
-    found, sources = newest(lines), Sources()
-    known = {key: found[key] for cell in cells if (key := key_of(cell)) in found}
-    old = {key for key, line in known.items() if line["code"] != sources.code_of(line["config"])}
+    latest = newest(lines)
+    known = {cell.key: latest[cell.key] for cell in cells if cell.key in latest}
+    old = {key for key, line in known.items() if line.is_outdated}
     kept = set[str]() if force else known.keys() - (old if stale else set())
-    missing, skipped = [], []
+    missing: list[Cell] = []
+    skipped = []
     for cell in cells:
-        if key_of(cell) not in kept:
+        if cell.key not in kept:
             reason = why_not_run(cell)
             if reason is None:
                 missing.append(cell)
             else:
                 skipped.append((cell, reason))
-    other = [known[key]["commit"] for key in old & kept]
-    return Plan(missing, len(kept), other, skipped, frozenset(known.keys() & map(key_of, missing)))
+    outdated = [known[key].origin.commit for key in old & kept]
+    again = frozenset(known.keys() & {cell.key for cell in missing})
+    return SweepPlan(missing, len(kept), outdated, skipped, again)
 
 
 def sweep(
-    cells: list[Config],
+    cells: list[Cell],
     results: Path,
     *,
     encoders: Path | None = None,
@@ -118,44 +136,48 @@ def sweep(
     stale: bool = False,
     device: str | None = None,
     commit: str | None = None,
-    tell: Tell,
-) -> Summary:
+    on_progress: Say,
+) -> SweepSummary:
     """Run the missing cells of a grid, see `plan`, and append their lines to `results` as they come.
 
     With several jobs, workers take whole units (the cells of one encoder); this process alone writes. It may be killed
     at any time: what is lost is what was not finished.
     """
-    place = encoders or results.parent / "encoders"
     pick_device(device)  # or one error, before any work
+    folder = encoders or results.parent / "encoders"
+    if encoders is not None:
+        _check_folder(encoders)
     with writing(results) as writer:
-        _check_folder(place)
+        _check_folder(folder)
         to_do = plan(cells, writer.lines, force=force, stale=stale)
-        say_other(to_do, tell)
-        names = {key_of(cell): name_of(cell) for cell in cells}
-        summary = Summary(there=to_do.there, skipped=[(name_of(cell), reason) for cell, reason in to_do.skipped])
+        say_outdated(to_do, on_progress)
+        names = {cell.key: cell.name for cell in cells}
+        summary = SweepSummary(there=to_do.there, skipped=[(cell.name, reason) for cell, reason in to_do.skipped])
         began, done = time.perf_counter(), 0
+        orders = Orders(folder, device, commit, force, max(1, (os.cpu_count() or 1) // jobs))
         try:
-            for outcome in _outcomes(to_do.missing, place, jobs, force, device, commit):
-                done += 1
-                if outcome.line is not None:
-                    writer.add(outcome.line)
-                _count(summary, outcome, names[outcome.key])
-                tell(f"[{done}/{len(to_do.missing)}] {names[outcome.key]}: {_said(outcome)}")
+            with closing(_outcomes(units(to_do.missing), jobs, orders)) as outcomes:
+                for outcome in outcomes:
+                    done += 1
+                    if outcome.line is not None:
+                        writer.add(outcome.line)
+                    _count(summary, outcome, names[outcome.key])
+                    on_progress(f"[{done}/{len(to_do.missing)}] {names[outcome.key]}: {_said(outcome)}")
         finally:
             summary.seconds = time.perf_counter() - began
             for text in summary.lines():
-                tell(text)
+                on_progress(text)
     return summary
 
 
-def say_other(to_do: Plan, tell: Tell) -> None:
-    """Lines by other code are kept, and cells are run again, but not without a word."""
-    if to_do.other:
-        commits = ", ".join(sorted(set(to_do.other)))
-        count = f"{len(to_do.other)} of {to_do.there} cells"
-        tell(f"{count} were made by other code (commit {commits}); kept; --stale runs them again")
+def say_outdated(to_do: SweepPlan, say: Say) -> None:
+    """Outdated lines are kept, and cells are run again, but not without a word."""
+    if to_do.outdated:
+        commits = ", ".join(sorted(set(to_do.outdated)))
+        count = f"{len(to_do.outdated)} of {to_do.there} cells"
+        say(f"{count} were made by an earlier revision of the code (commit {commits}); kept; --stale runs them again")
     if to_do.again:
-        tell(f"{len(to_do.again)} of {len(to_do.missing)} cells to run have a result already; the new one counts")
+        say(f"{len(to_do.again)} of {len(to_do.missing)} cells to run have a result already; the new one counts")
 
 
 def _check_folder(encoders: Path) -> None:
@@ -165,22 +187,16 @@ def _check_folder(encoders: Path) -> None:
         raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got)
 
 
-def _outcomes(
-    missing: list[Config], encoders: Path, jobs: int, force: bool, device: str | None, commit: str | None
-) -> Iterator[Outcome]:
-    work = units(missing)
-    if not work:
-        return
-    if jobs == 1:
-        bench = Bench(encoders, device, commit, anew=force)
+def _outcomes(work: list[list[Cell]], jobs: int, orders: Orders) -> Generator[Outcome, None, None]:
+    if jobs > 1:
+        yield from run_in_pool(work, jobs, orders)
+    elif work:
+        bench = Bench(orders.encoders, orders.device, orders.commit, anew=orders.anew)
         for unit in work:
             yield from bench.run(unit)
-        return
-    how = {"encoders": str(encoders), "device": device, "commit": commit, "anew": force}
-    yield from Crew(jobs, how, max(1, (os.cpu_count() or 1) // jobs)).run(work)
 
 
-def _count(summary: Summary, outcome: Outcome, name: str) -> None:
+def _count(summary: SweepSummary, outcome: Outcome, name: str) -> None:
     if outcome.line is not None:
         summary.ran += 1
     elif outcome.skipped is not None:
@@ -192,5 +208,4 @@ def _count(summary: Summary, outcome: Outcome, name: str) -> None:
 def _said(outcome: Outcome) -> str:
     if outcome.line is None:
         return f"skipped: {outcome.skipped}" if outcome.skipped is not None else f"failed: {outcome.failed}"
-    metrics, seconds = outcome.line["metrics"], outcome.line["seconds"]
-    return f"accuracy {metrics['accuracy']:.2f}, {seconds:.1f} s"
+    return f"accuracy {outcome.line.accuracy:.2f}, {outcome.line.seconds:.1f} s"

@@ -1,9 +1,6 @@
 """Why a cell cannot be run here, as far as can be told without loading any data; a reason, not an error."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from pucl.bench.grid.cells import is_baseline, registered
+from pucl.bench.grid.cells import PU_HEADS, Baseline, Cell, Pipeline
 from pucl.data import Kind
 from pucl.data.sources import SOURCES
 from pucl.registry import get
@@ -12,34 +9,33 @@ SOME = 0.5  # in place of a prior that is known once the data are loaded
 NO_PRIOR = "needs a prior, 'oracle' or the name of an estimator, and the grid gives none"
 
 
-def why_not_run(config: Mapping[str, Any]) -> str | None:
+def why_not_run(cell: Cell) -> str | None:
     """The reason, or None if the cell can be tried."""
-    kinds = get("datasets", config["task"]).inputs
+    kinds = get("datasets", cell.place.task).inputs
     for source in SOURCES:
-        if config["task"] in source.tasks and (missing := source.missing()):
+        if cell.place.task in source.tasks and (missing := source.missing()):
             return str(source.absent(source.folder / missing[0]))
-    return _of_baseline(config, kinds) if is_baseline(config) else _of_pipeline(config, kinds)
+    return _of_baseline(cell, kinds) if isinstance(cell, Baseline) else _of_pipeline(cell, kinds)
 
 
-def _of_baseline(config: Mapping[str, Any], kinds: tuple[str, ...]) -> str | None:
+def _of_baseline(cell: Baseline, kinds: tuple[str, ...]) -> str | None:
     from pucl.baselines import why_not
 
-    method = registered(config["method"])
-    if get("baselines", method).needs_prior and config["prior"] is None:
-        return f"{config['method']}: {NO_PRIOR}"
-    kind: Any = kinds[0]
-    typed: Kind = kind
-    reason = why_not(method, typed, SOME)
-    return None if reason is None else f"{config['method']}: {reason}"
+    if get("baselines", cell.registered).needs_prior and cell.prior is None:
+        return f"{cell.method}: {NO_PRIOR}"
+    kind: Kind = kinds[0]  # type: ignore[assignment]  # data sets are registered with kinds
+    reason = why_not(cell.registered, kind, SOME)
+    return None if reason is None else f"{cell.method}: {reason}"
 
 
-def _of_pipeline(config: Mapping[str, Any], kinds: tuple[str, ...]) -> str | None:
-    if get("losses", config["objective"]).needs_prior and config["encoder_prior"] is None:
-        return f"{config['objective']}: {NO_PRIOR}"
-    for family, name in (("encoders", config["encoder"]), ("views", config["recipe"]["view"])):
+def _of_pipeline(cell: Pipeline, kinds: tuple[str, ...]) -> str | None:
+    if get("losses", cell.objective).needs_prior and cell.encoder_prior is None:
+        return f"{cell.objective}: {NO_PRIOR}"
+    for family, name in (("encoders", cell.encoder), ("views", cell.recipe.view)):
         takes = get(family, name).inputs
         if not set(takes) & set(kinds):
-            return f"{name}: takes {' or '.join(takes)} data; {config['task']} has {kinds[0]} data"
-    if config["head"] in ("nnpu", "upu") and config["top_prior"] is None and config["labeller"] is None:
-        return f"{config['top']}: {NO_PRIOR}"
+            return f"{name}: takes {' or '.join(takes)} data; {cell.place.task} has {kinds[0]} data"
+    readout = cell.readout
+    if readout.head in PU_HEADS and readout.prior is None and readout.labeller is None:
+        return f"{readout.name}: {NO_PRIOR}"
     return None

@@ -1,41 +1,54 @@
-"""A worker: units of work come in on stdin as JSON lines, outcomes go out on stdout; it ends when stdin does.
+"""A worker process: units of work come in, outcomes go out one by one; it ends when its parent does.
 
-The first line says how: ``{"encoders", "device", "commit", "anew"}``. Every other line is a unit, a list of cells; it
-is answered by as many outcomes and an empty line. A parent that was killed closes stdin, and the worker ends at once,
-whatever it is doing.
+Importing this file loads no other part of the package, so that the number of threads is set before torch is loaded.
 """
 
-import json
 import os
-import queue
-import sys
 import threading
-from dataclasses import asdict
+from dataclasses import dataclass
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-def main() -> None:
-    """Work until there is no more."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a library prints is no outcome
-    how = json.loads(sys.stdin.readline())
-    todo: queue.Queue[list[dict[str, Any]]] = queue.Queue()
-    threading.Thread(target=_listen, args=(todo,), daemon=True).start()
+@dataclass(frozen=True)
+class Orders:
+    """How a worker works.
+
+    Attributes:
+        encoders: the folder of trained encoders.
+        device: where to compute.
+        commit: what to write down where there is no git.
+        anew: whether to train encoders in any case.
+        threads: of a worker, where the environment does not say how many.
+    """
+
+    encoders: Path
+    device: str | None
+    commit: str | None
+    anew: bool
+    threads: int = 1
+
+
+def work(orders: Orders, connection: Connection) -> None:
+    """Answer every unit, a list of cells, by as many outcomes, until there are no more."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    threads = os.environ.get(THREADS[0]) or str(orders.threads)
+    for name in THREADS:
+        os.environ.setdefault(name, threads)
     from pucl.bench.run.work import Bench
 
-    bench = Bench(Path(how["encoders"]), how["device"], how["commit"], anew=how["anew"])
+    bench = Bench(orders.encoders, orders.device, orders.commit, anew=orders.anew)
     while True:
-        for outcome in bench.run(todo.get()):
-            print(json.dumps(asdict(outcome), ensure_ascii=False), file=out, flush=True)
-        print(file=out, flush=True)
+        for outcome in bench.run(connection.recv()):
+            connection.send(outcome)
 
 
-def _listen(todo: "queue.Queue[list[dict[str, Any]]]") -> None:
-    for line in sys.stdin:
-        todo.put(json.loads(line))
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(0)

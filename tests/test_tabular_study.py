@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[1] / "studies" / "tabular.py"
 
 @pytest.fixture(scope="module")
 def tabular() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("tabular_benchmark", SCRIPT)
+    spec = importlib.util.spec_from_file_location("tabular_study", SCRIPT)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

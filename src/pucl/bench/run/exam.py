@@ -1,0 +1,114 @@
+"""Exam: what a method may see, and the truth, which is opened when everything is fitted.
+
+`Observed` goes to whatever is fitted and holds no truth. `Exam` stays with the harness. The labels of the test rows are
+read in two places only, `Exam.grade` and `Exam.probe`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pucl.bench.grid.cells import KNN_OPTIONS, Place
+from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
+from pucl.data import Dataset, load
+from pucl.data.observe import PUData, observe
+from pucl.encoders.embedding import embed
+from pucl.encoders.inputs import Encoder
+from pucl.errors import RunError
+from pucl.metrics import evaluate
+from pucl.pseudo_labels import PseudoLabels
+from pucl.seeds import seed_of
+
+Metrics = dict[str, float]
+
+
+class SkipError(Exception):
+    """A cell that cannot be run here; the message says why. Not an error of anybody."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a method may see: rows x, labelled positives first, their PU labels s, and a seed."""
+
+    x: NDArray[Any]
+    s: NDArray[np.bool_]
+    seed: int
+
+    def seen_by_encoder(self, withheld: float) -> NDArray[np.bool_]:
+        """The labelled rows whose labels an encoder sees where a share of them is withheld: at least one is."""
+        seen, labelled = self.s.copy(), np.flatnonzero(self.s)
+        if withheld:
+            order = np.random.default_rng(seed_of(self.seed, "withheld", 0)).permutation(labelled)
+            seen[order[: max(1, round(withheld * len(order)))]] = False
+        return seen
+
+    def only(self, rows: NDArray[np.bool_]) -> "Observed":
+        """Some of the rows."""
+        return self if rows.all() else replace(self, x=self.x[rows], s=self.s[rows])
+
+
+def pose(place: Place) -> tuple[Observed, "Exam"]:
+    """What methods see at a place, and its exam.
+
+    Who is labelled follows from task, setting, n_labelled and seed alone: all stages of all methods see the same rows.
+    """
+    data = load(place.task, seed=place.seed)
+    seen = observe(data, place.n_labelled, seed=place.seed, setting=place.setting)
+    return Observed(seen.x, seen.s, place.seed), Exam(data, seen)
+
+
+class Exam:
+    """The truth of a task."""
+
+    def __init__(self, data: Dataset, seen: PUData) -> None:
+        self._data, self._seen = data, seen
+
+    @property
+    def test_rows(self) -> NDArray[Any]:
+        """The rows that methods are graded on, without their labels."""
+        return self._data.x_test
+
+    def prior(self, given: str | None) -> float | None:
+        """π as methods that estimate none are given it: nothing, or "oracle", the true one."""
+        if given is None:
+            return None
+        if self._seen.prior is None:
+            raise SkipError(f"nobody knows the true prior inside U of {self._data.name}")
+        return self._seen.prior
+
+    def training_truth(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which of the observed rows have a known truth, and the truth of those; for references, never for methods."""
+        rows = self._seen.sample.rows
+        return np.arange(len(self._seen.s)) < len(rows), self._data.y_train[rows]
+
+    def right(self, pseudo: PseudoLabels) -> float:
+        """How many of the unlabelled rows with a known truth have the right pseudo-label, in per cent."""
+        known, truth = self.training_truth()
+        hidden = ~self._seen.s[known]
+        labels = pseudo.labels.cpu().numpy()[known]
+        return _per_cent(float((labels == truth)[hidden].mean()))
+
+    def grade(self, logits: Tensor) -> Metrics:
+        """Accuracy, F1 and AUC of the logits of the test rows, in per cent."""
+        logits = logits.detach().float().cpu()
+        if not bool(torch.isfinite(logits).all()):
+            raise RunError("bench: the logits of the test rows are not finite: training has diverged")
+        scores = evaluate(self._data.y_test, logits.numpy())
+        return {name: _per_cent(getattr(scores, name)) for name in ("accuracy", "f1", "auc")}
+
+    def probe(self, encoder: Encoder, device: str = "cpu") -> Metrics:
+        """What an encoder holds: kNN and a linear classifier on the true labels of all training rows, in per cent."""
+        data, there = self._data, torch.device(device)
+        z, z_test = (embed(encoder, x).to(there) for x in (data.x_train, data.x_test))
+        k, temperature = min(int(KNN_OPTIONS["k"]), len(z)), KNN_OPTIONS["temperature"]
+        near = knn_accuracy(z, data.y_train, z_test, data.y_test, k=k, temperature=temperature)
+        linear = linear_probe_accuracy(z, data.y_train, z_test, data.y_test)
+        return {"knn": _per_cent(near), "linear_probe": _per_cent(linear)}
+
+
+def _per_cent(share: float) -> float:
+    return round(100 * share, 3)
