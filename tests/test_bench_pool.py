@@ -168,20 +168,20 @@ def test_a_sweep_without_workers_ends_with_an_error(bench: Command, monkeypatch:
     assert "naive (raw): no worker could be started: Cannot allocate memory; try fewer --jobs\n" in out
 
 
-@pytest.mark.parametrize(("own", "threads"), [("5", "5 threads"), (None, "3 threads")])
-def test_the_users_number_of_threads_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, threads: str
+@pytest.mark.parametrize(("own", "ordered"), [("1", 2), (None, 1)])
+def test_the_users_number_of_threads_counts_or_else_the_one_ordered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, ordered: int
 ) -> None:
     for name in THREADS:
         monkeypatch.delenv(name, raising=False)
     if own is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", own)
-    orders = Orders(tmp_path, "cpu", "here", anew=False, threads=3)
+    orders = Orders(tmp_path, "cpu", "here", anew=False, threads=ordered)
     outcomes = list(run_in_pool(units()[:1], 2, orders, work))
     assert len(outcomes) == 2
     for outcome in outcomes:
         assert outcome.line is not None, outcome.failed
-        assert outcome.line.origin.hardware.endswith(f", {threads}")
+        assert outcome.line.origin.hardware.endswith(", 1 thread")
 
 
 def test_a_worker_loads_torch_after_its_number_of_threads_is_set() -> None:
