@@ -332,7 +332,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("optimisers.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    where = provenance(options.device, options.commit)
+    where = vars(provenance(options.device, options.commit))
     for part in options.parts:
         groups = plan()[part]
         for number in options.groups or range(len(groups)):
