@@ -89,9 +89,9 @@ def record_of(fit: Fit) -> FitRecord:
         ),
         metrics=pu_scores(fit.logit[held], fit.labelled[held], prior=fit.prior),
         diagnostics=(
-            "Clusters gather the positives: held-out labelled rows lie in richer clusters than U (AUC 0.91).",
-            "Rich clusters hold 93% of the held-out labelled positives and 31% of U.",
-            "Warning: the two labellers agree on 88% of U only (kappa 0.61).",
+            "The embedding groups the positives: held-out labelled positives lie in rich clusters (AUC 0.91).",
+            "Clusters rich in positives hold 93% of the held-out labelled positives and 31% of the unlabelled rows.",
+            "Warning: the two labellers agree on only 88% of the unlabelled rows (kappa 0.61).",
         ),
         warnings=("Only 160 labelled positives: the estimates are coarse; label 40 more to halve their errors.",),
         history=tuple(epoch(k) for k in range(1, 61)),

@@ -44,7 +44,7 @@ def model(pucl: Command) -> str:
 def test_from_data_to_a_report(pucl: Command, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     fit = pucl("fit", "people.csv", *READ, *QUICK, "--out", "model")
-    assert fit.code == 0 and fit.err == "" and "60 rows of kind table, 20 known positives" in fit.out
+    assert fit.code == 0 and fit.err == "" and "60 rows (table), 20 of them labelled positives" in fit.out
     predict = pucl("predict", "model", "people.csv", "--id-column", "id", "--out", "deep/scores.csv")
     assert predict == (0, predict.out, "") and predict.out.startswith("60 rows, ")
     assert (tmp_path / "deep" / "scores.csv").read_text(encoding="utf-8").startswith("id,probability,label,reliability")
@@ -103,7 +103,7 @@ def test_warnings_are_clean_lines_and_kept(pucl: Command) -> None:
     assert fit.code == 0 and fit.err == "pucl: warning: constant columns are dropped: 'same'\n"
     assert read_card("model").record.warnings == ("constant columns are dropped: 'same'",)
     assert load_model("model").schema.needed == ("age", "city", "height")
-    assert "Warning: constant columns are dropped" in pucl("inspect", "model").out
+    assert "Warnings:\n  - constant columns are dropped" in pucl("inspect", "model").out
     write_table(Path("new.csv"), changed("city", "Rome", 3, 30))
     predict = ("predict", "model", "new.csv", "--batch-size", "7", "--out", "s.csv")
     said = "column 'city': 'Rome' did not occur in training"

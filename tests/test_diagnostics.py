@@ -10,7 +10,7 @@ from pucl.data.pu_split import linear_propensity, make_pu
 from pucl.errors import InputError
 from pucl.pseudo_labels import PseudoLabels
 from pucl.selection import Diagnostics, diagnose
-from pucl.selection.diagnostics import EFFECT, SIGNIFICANT, _kappa, memorised
+from pucl.selection.diagnostics import EFFECT, SIGNIFICANT, cohens_kappa, memorised
 
 
 def axes(seed: int, *, n: int = 3000, k: int = 6) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -99,9 +99,9 @@ def test_pseudo_labels_that_contradict_the_clusters_say_nothing() -> None:
     z, s, y = sample(0)
     inverted = PseudoLabels.from_probability(torch.where(y, 0.02, 0.98), s)
     found = diagnose(z, s, pseudo=inverted)
-    assert not found.biased and "cannot be said" in found.messages[-1]
+    assert not found.biased and "cannot be checked" in found.messages[-1]
     nothing = diagnose(z, s, pseudo=PseudoLabels.from_probability(torch.zeros(len(y)), s))
-    assert not nothing.biased and nothing.bias_auc == 0.5 and "cannot be said" in nothing.messages[-1]
+    assert not nothing.biased and nothing.bias_auc == 0.5 and "cannot be checked" in nothing.messages[-1]
 
 
 def test_the_rule_is_the_one_documented() -> None:
@@ -117,7 +117,7 @@ def test_clusters_that_gather_positives() -> None:
     assert 0.7 < found.ratio_auc < 0.85  # perfect clusters reach 1 − π/2, about 0.78
     assert 0.1 < found.ratio_spearman < 1
     assert found.rich_positive > 0.9 and found.rich_unlabelled < 0.55
-    assert found.messages[0].startswith("Clusters gather the positives")
+    assert found.messages[0].startswith("The embedding groups the positives")
     assert all("\n" not in line for line in found.messages) and str(found).count("\n") == len(found.messages) - 1
 
 
@@ -126,7 +126,7 @@ def test_an_embedding_without_information() -> None:
     z = torch.randn(len(s), 6, generator=torch.Generator().manual_seed(0))
     found = diagnose(z, s)
     assert abs(found.ratio_auc - 0.5) < 0.1 and abs(found.ratio_spearman) < 0.1
-    assert found.messages[0].startswith("Warning: clusters do not gather")
+    assert found.messages[0].startswith("Warning: the embedding does not group")
 
 
 def test_ratio_is_judged_on_positives_it_was_not_made_from() -> None:
@@ -148,7 +148,7 @@ def test_agreement_equals_scikit_learn() -> None:
     assert found.agreement == pytest.approx((mine == theirs).mean())
     assert found.kappa == pytest.approx(cohen_kappa_score(mine, theirs))
     assert "agree on" in found.messages[2] and len(found.messages) == 4
-    assert _kappa(torch.ones(5) > 0, torch.ones(5) > 0) == (1.0, 1.0)
+    assert cohens_kappa(torch.ones(5) > 0, torch.ones(5) > 0) == (1.0, 1.0)
     assert diagnose(z, s, pseudo=a).kappa is None
 
 
@@ -191,11 +191,11 @@ def test_bad_input_is_one_clear_error() -> None:
 def test_rows_memorised_are_told_from_others() -> None:
     g = torch.Generator().manual_seed(0)
     z = torch.randn(400, 8, generator=g)
-    told, withheld = torch.arange(400) < 240, torch.arange(400) >= 240
-    value, learnt = memorised(z, told, withheld)
-    assert 0.4 < value < 0.6 and not learnt
-    z[told, 3] += 0.7
-    value, learnt = memorised(z, told, withheld)
-    assert value > 0.62 and learnt
+    seen, hidden = torch.arange(400) < 240, torch.arange(400) >= 240
+    value, known = memorised(z, seen, hidden)
+    assert 0.4 < value < 0.6 and not known
+    z[seen, 3] += 0.7
+    value, known = memorised(z, seen, hidden)
+    assert value > 0.62 and known
     few = torch.arange(400) < 4
-    assert memorised(z, few, withheld) == (0.5, False), "four rows tell nothing"
+    assert memorised(z, few, hidden) == (0.5, False), "four rows tell nothing"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pucl.encoders.embedding import embed
     from pucl.encoders.saved import load_encoder, save_encoder
     from pucl.errors import InputError
-    from pucl.estimators import PriorEstimator, PseudoLabeler, PUBaseline, PUClassifier, PUEncoder, pu_scorer
+    from pucl.estimators import PriorEstimator, PseudoLabeller, PUBaseline, PUClassifier, PUEncoder, pu_scorer
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
     from pucl.heads.finetune import TuneConfig, fine_tune, self_train
@@ -46,7 +46,7 @@ _HOME = (
     ("Pretrained", "pucl.training"),
     ("PriorEstimate", "pucl.priors"),
     ("PriorEstimator", "pucl.estimators"),
-    ("PseudoLabeler", "pucl.estimators"),
+    ("PseudoLabeller", "pucl.estimators"),
     ("PseudoLabels", "pucl.pseudo_labels"),
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
@@ -96,7 +96,7 @@ __all__ = [
     "Pretrained",
     "PriorEstimate",
     "PriorEstimator",
-    "PseudoLabeler",
+    "PseudoLabeller",
     "PseudoLabels",
     "Selection",
     "TableTransform",
@@ -130,8 +130,16 @@ __all__ = [
     "threshold_curve",
 ]
 
+_RENAMED = (("PseudoLabeler", "PseudoLabeller"),)  # old names and new ones; the old ones go with the next version
+
 
 def __getattr__(name: str) -> Any:
+    for old, new in _RENAMED:
+        if name == old:
+            from pucl.deprecation import warn_renamed
+
+            warn_renamed("pucl", old, new)
+            name = new
     for public, home in _HOME:
         if name == public:
             return getattr(importlib.import_module(home), name)

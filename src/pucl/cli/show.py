@@ -1,5 +1,6 @@
 """How the command shows a model."""
 
+from pucl.models.describe import describe_prior
 from pucl.models.record import FitRecord
 
 
@@ -9,19 +10,15 @@ def show_model(record: FitRecord) -> None:
     from rich.table import Table
 
     rows, prior, metrics, console = record.rows, record.prior, record.metrics, Console()
-    console.print(f"{rows.n:,} rows of kind {record.kind}, {rows.labelled:,} known positives.")
-    console.print(
-        f"Share of positives among the others: [bold]{100 * prior.value:.1f} %[/] "
-        f"({100 * prior.low:.1f} to {100 * prior.high:.1f}, by {prior.method})."
-    )
+    console.print(f"{rows.n:,} rows ({record.kind}), {rows.labelled:,} of them labelled positives.")
+    console.print(f"Positives among the unlabelled rows: {describe_prior(prior)}.", highlight=False)
     if metrics is not None:
-        table = Table(title="Estimated from hidden positives, no negatives needed", title_justify="left")
+        table = Table(title="Estimated from hidden positives", title_justify="left")
         for name in ("accuracy", "AUC", "precision", "recall", "F1"):
             table.add_column(name, justify="right")
         estimates = (metrics.proxy_accuracy, metrics.auc, metrics.precision, metrics.recall, metrics.f1)
         table.add_row(*map(str, estimates))
         console.print(table)
-    for text in record.reasons:
-        console.print(f"· {text}", markup=False, highlight=False)
-    for text in (*record.diagnostics, *(f"Warning: {text}" for text in record.warnings)):
-        console.print(text, markup=False, highlight=False)
+    for title, texts in (("Why", record.reasons), ("Checks", record.diagnostics), ("Warnings", record.warnings)):
+        for line in (f"{title}:", *(f"  - {text}" for text in texts)) if texts else ():
+            console.print(line, markup=False, highlight=False)

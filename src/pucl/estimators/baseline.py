@@ -18,8 +18,6 @@ from pucl.encoders.plain import raw_encoder
 from pucl.errors import bad_argument, signed_by
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, seed_of
-from pucl.labels import check_labels
-from pucl.numerics.auc import auc
 from pucl.ranking.prior import estimate_prior
 from pucl.selection import PUScores, pu_scores
 
@@ -109,13 +107,6 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if share is None:
             raise bad_argument(OWNER, "prior", "given to score_report, since the method went without", None)
         return pu_scores(scores, s, prior=share)
-
-    @signed_by(OWNER)
-    def score(self, X: Any, s: Any) -> float:  # noqa: N803
-        """How well the scores tell P from U: the AUC, which needs no prior and no negatives."""
-        scores = self.decision_function(X)
-        labelled = check_labels(s, n_rows=len(scores), owner=OWNER)
-        return auc(scores[labelled], scores[~labelled])[0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -157,11 +157,6 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """What P and U tell of the model on rows it was not trained on; no negatives are needed."""
         return pu_scores(self.decision_function(X), s, prior=self.prior_)
 
-    @signed_by(OWNER)
-    def score(self, X: Any, s: Any) -> float:  # noqa: N803
-        """Estimated accuracy on the unlabelled rows, from s alone; `score_report` has its error and more."""
-        return self.score_report(X, s).proxy_accuracy.value
-
     def summary(self) -> str:
         """What it was trained on, what it picked and why, and how good it is estimated to be."""
         check_is_fitted(self, "model_")

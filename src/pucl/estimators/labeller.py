@@ -1,4 +1,4 @@
-"""PseudoLabeler: pseudo-labels of embeddings, as an estimator."""
+"""PseudoLabeller: pseudo-labels of embeddings, as an estimator."""
 
 from typing import Any, Self
 
@@ -10,10 +10,10 @@ from pucl.errors import signed_by
 from pucl.estimators.observed import aligned, as_input, seed_of
 from pucl.pseudo_labels import pseudo_label
 
-OWNER = "PseudoLabeler"
+OWNER = "PseudoLabeller"
 
 
-class PseudoLabeler(BaseEstimator):  # type: ignore[misc]
+class PseudoLabeller(BaseEstimator):  # type: ignore[misc]
     """A label, a probability and a reliability for every row of an embedding; see `pucl.pseudo_label`.
 
     It labels the rows it is fitted to and no others: for new rows fit a head on its labels, or use `PUClassifier`.

@@ -168,13 +168,13 @@ class FitRecord:
         """The record that `to_dict` gave, or the ``about`` of a model of format 1; one error if it is damaged."""
         version = content.get("record_version", 1)
         if not isinstance(version, int) or version > VERSION:
-            raise InputError(f"{OWNER}: the record of the fit has version {version}; a newer pucl can read it")
+            raise InputError(f"the record of the fit has version {version}; a newer pucl can read it", owner=OWNER)
         try:
             return _record(content)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"nothing for {error}" if isinstance(error, KeyError) else str(error)
             text = " ".join(what.split())[:200]
-            raise InputError(f"{OWNER}: the record of the fit is damaged ({text}); fit the model again") from None
+            raise InputError(f"the record of the fit is damaged ({text}); fit the model again", owner=OWNER) from None
 
 
 def metrics_to_dict(metrics: PUScores | None) -> dict[str, dict[str, float]]:

@@ -114,7 +114,7 @@ def diagnose(
     biased = conclusive and bias_auc - 0.5 - doubt / 2 > max(EFFECT, SIGNIFICANT * error)
     messages = [_about_ratio(value, null_error(len(held), len(free))), _about_rich(rich_p, rich_u)]
     if agreement is not None and kappa is not None:
-        messages.append(f"The two labellers agree on {agreement:.0%} of U (kappa {kappa:.2f}).")
+        messages.append(f"The two labellers agree on {agreement:.0%} of the unlabelled rows (kappa {kappa:.2f}).")
     allowed = 0.5 + doubt / 2 + max(EFFECT, SIGNIFICANT * error)
     messages.append(_about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive))
     found = (value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased)
@@ -175,10 +175,10 @@ def _cluster_ratio(rows: Tensor, labelled: Tensor, half: Tensor, k: int, generat
 
 def _agreement(pseudo: PseudoLabels, other: PseudoLabels, labelled: Tensor) -> tuple[float, float]:
     unlabelled = ~labelled.cpu()
-    return _kappa(pseudo.labels.cpu()[unlabelled], other.labels.cpu()[unlabelled])
+    return cohens_kappa(pseudo.labels.cpu()[unlabelled], other.labels.cpu()[unlabelled])
 
 
-def _kappa(a: Tensor, b: Tensor) -> tuple[float, float]:
+def cohens_kappa(a: Tensor, b: Tensor) -> tuple[float, float]:
     """The share of equal labels p_o and Cohen's kappa.
 
     κ = (p_o − p_e) / (1 − p_e), where p_e = p_a p_b + (1 − p_a)(1 − p_b) is what chance gives; 1 when p_e is.
@@ -200,7 +200,7 @@ def _bias(
         found = pseudo.labels.to(rows.device) & unlabelled
         positive, weight = labelled, pseudo.probability.to(rows.device, torch.float64) * found
         doubt = 1 - float(weight.square().sum() / weight.sum().clamp(min=1e-12)) if found.any() else 1.0
-        conclusive = _kappa(found[unlabelled], rich[unlabelled])[1] >= SAME_ROWS
+        conclusive = cohens_kappa(found[unlabelled], rich[unlabelled])[1] >= SAME_ROWS
     likely = _at_most(weight > 0, MOST_ROWS, seed)
     smaller = min(int(positive.sum()), int(likely.sum()))
     if smaller < 2:
@@ -245,21 +245,36 @@ def _numpy(values: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def _about_ratio(value: float, error: float) -> str:
     if value - 0.5 > SIGNIFICANT * error:
-        return f"Clusters gather the positives: held-out labelled rows lie in richer clusters than U (AUC {value:.2f})."
-    return f"Warning: clusters do not gather the positives (AUC {value:.2f}, chance is 0.50); try another embedding."
+        return (
+            "The embedding groups the positives: held-out labelled positives lie in clusters rich in positives "
+            f"(AUC {value:.2f}; chance is 0.50)."
+        )
+    return (
+        f"Warning: the embedding does not group the positives (AUC {value:.2f}; chance is 0.50). "
+        "Try another encoder, or train it for longer."
+    )
 
 
 def _about_rich(positive: float, unlabelled: float) -> str:
-    return f"Rich clusters hold {positive:.0%} of the held-out labelled positives and {unlabelled:.0%} of U."
+    return (
+        f"Clusters rich in positives hold {positive:.0%} of the held-out labelled positives and {unlabelled:.0%} of "
+        "the unlabelled rows."
+    )
 
 
 def _about_bias(value: float, allowed: float, *, biased: bool, conclusive: bool) -> str:
-    apart = f"told from the likely positives of U with AUC {value:.2f}"
     if biased:
         return (
-            f"Warning: P is not a random sample of the positives (SAR): it can be {apart}; estimates of π are too low."
+            "Warning: labelling does not look random (SAR): labelled positives can be told apart from likely "
+            f"unlabelled positives (AUC {value:.2f}; above {allowed:.2f} is a warning). Estimates of π are then too "
+            "low; label some positives at random."
         )
     if not conclusive:
-        return "Whether P is a random sample of the positives cannot be said: clusters do not confirm who they are."
-    allowed = min(allowed, 1.0)
-    return f"No sign that P is not a random sample of the positives: it can be {apart}, up to {allowed:.2f} is allowed."
+        return (
+            "Whether labelling is random (SCAR) cannot be checked: the clusters do not confirm which unlabelled rows "
+            "are positive."
+        )
+    return (
+        "Labelling looks random (SCAR): labelled positives cannot be told apart from likely unlabelled positives "
+        f"(AUC {value:.2f}; above {min(allowed, 1.0):.2f} would be a warning)."
+    )

@@ -14,7 +14,7 @@ from pucl.priors.bbe import bbe
 from pucl.selection.scores import Estimate, PUScores, check_logits, pu_scores
 
 OWNER = "pucl.select"
-AUTO = "proxy_accuracy"
+DEFAULT_CRITERION = "proxy_accuracy"  # what criterion="auto" means
 # The score each criterion looks at, and whether more of it is better.
 CRITERIA: Mapping[str, bool] = MappingProxyType(
     {
@@ -74,7 +74,7 @@ def select(
     if prior is not None:
         check_share(OWNER, "prior", prior)
     logits = {name: check_logits(g, s, owner=OWNER, argument=f"candidates[{name!r}]") for name, g in candidates.items()}
-    chosen_by = AUTO if criterion == "auto" else criterion
+    chosen_by = DEFAULT_CRITERION if criterion == "auto" else criterion
     share = _estimate_prior(list(logits.values())) if prior is None else float(prior)
     scores = {name: pu_scores(*pair, prior=share, threshold=threshold) for name, pair in logits.items()}
     sign = 1 if CRITERIA[chosen_by] else -1
