@@ -43,7 +43,7 @@ def test_no_pretraining_where_it_does_not_pay() -> None:
 
 
 class Memorising(torch.nn.Module):
-    """Puts the rows it was trained with apart from all others, which it knows by their last number; classes lie around 0."""
+    """Puts the rows it was trained with apart from all others; it knows them by their last number."""
 
     def __init__(self, memorised: torch.Tensor) -> None:
         super().__init__()
