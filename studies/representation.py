@@ -28,7 +28,7 @@ from pucl.encoders.saved import save_encoder
 from pucl.training import TrainConfig
 from pucl.training.pretraining import PreparedRun, prepare
 from pucl.training.reporting import Watch
-from pucl.training.run import side_by_side
+from pucl.training.run import train_together
 from pucl.views import make_view
 
 
@@ -152,7 +152,7 @@ def main() -> None:
         seen = [observe(data, cell["n_labelled"], seed=cell["seed"]) for data, cell in zip(sets, group, strict=True)]
         works = [start(*parts, options) for parts in zip(group, seen, strict=True)]
         began = time.perf_counter()
-        side_by_side([work.run for work in works])
+        train_together([work.run for work in works])
         seconds = time.perf_counter() - began
         for cell, work, data, sample in zip(group, works, sets, seen, strict=True):
             metrics = judge(cell, work, data, sample, options)

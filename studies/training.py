@@ -31,7 +31,7 @@ from pucl.registry import entries
 from pucl.training import TrainConfig
 from pucl.training.optimisers import make_optimiser
 from pucl.training.pretraining import PreparedRun, prepare
-from pucl.training.run import side_by_side
+from pucl.training.run import train_together
 from pucl.views import make_view
 
 SHAPES = {"lenet5": (1, 28, 28), "mlp": (1, 28, 28), "resnet50": (3, 64, 64)}
@@ -150,7 +150,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     device = torch.device(options.device)
     parts = floor_and_parts(name, x[: options.batch].to(device), labelled[: options.batch].to(device), options)
     work = job(name, x, labelled, options, seed=0)
-    side_by_side([work.run])
+    train_together([work.run])
     rate = speed(work)
     found |= {
         "images_per_second": round(rate, 1),
@@ -164,7 +164,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def jobs(name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace) -> dict[str, Any]:
     """Seconds of training: runs in turn on one card, the same runs one after another, and those without graphs."""
-    side_by_side([job(name, x, labelled, options, 0).run])  # warms up
+    train_together([job(name, x, labelled, options, 0).run])  # warms up
     found: dict[str, Any] = {"jobs": options.jobs, "epochs": options.epochs}
     for how in ("together", "one after another", "one after another, no graphs"):
         capture = False if "no graphs" in how else None
@@ -172,7 +172,7 @@ def jobs(name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace) ->
         groups = [works] if how == "together" else [[work] for work in works]
         began = time.perf_counter()
         for group in groups:
-            side_by_side([work.run for work in group])
+            train_together([work.run for work in group])
         found[how] = round(time.perf_counter() - began, 3)
     for how in ("one after another", "one after another, no graphs"):
         found[f"times faster than {how}"] = round(found[how] / found["together"], 2)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pucl.errors import RunError
-from pucl.training.memory import advice, is_out_of_memory, largest_batch
+from pucl.training.memory import does_not_fit, is_out_of_memory, largest_batch
 
 
 def machine(peak: Callable[[int], float], memory: float) -> tuple[Callable[[int], int], list[int]]:
@@ -43,8 +43,8 @@ def test_out_of_memory_is_recognised(error: BaseException) -> None:
         RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
         ValueError("out of memory"),
         KeyboardInterrupt(),
-        advice(8192, 2048),
-        advice(8192, 0),
+        does_not_fit(8192, 2048),
+        does_not_fit(8192, 0),
     ],
 )
 def test_other_errors_are_not(error: BaseException) -> None:
@@ -63,40 +63,40 @@ def test_the_allocator_of_this_machine() -> None:
 def test_the_largest_power_of_two_that_fits(asked: int, memory: int, fixed: int) -> None:
     try_batch, tried = machine(lambda n: fixed + 10 * n, memory)
     powers = [2**k for k in range(1, 14) if 2**k < asked and fixed + 10 * 2**k <= 0.9 * memory]
-    assert largest_batch(try_batch, asked=asked, available=memory) == max(powers, default=0)
+    assert largest_batch(try_batch, batch_size=asked, available=memory) == max(powers, default=0)
     assert len(tried) == len(set(tried)) <= 7, "no size is tried twice"
     assert all(2 <= n < asked for n in tried)
 
 
 def test_two_small_sizes_and_the_answer_are_tried() -> None:
     try_batch, tried = machine(lambda n: 1000 + 10 * n, 50_000)
-    assert largest_batch(try_batch, asked=8192, available=50_000) == 4096
+    assert largest_batch(try_batch, batch_size=8192, available=50_000) == 4096
     assert tried == [32, 64, 4096]
 
 
 def test_what_grows_faster_than_a_line_is_found_out() -> None:
     try_batch, tried = machine(lambda n: 10 * n + n * n / 50, 50_000)  # as with a full matrix of similarities
-    assert largest_batch(try_batch, asked=8192, available=50_000) == 1024
+    assert largest_batch(try_batch, batch_size=8192, available=50_000) == 1024
     assert tried == [32, 64, 2048, 1024]
 
 
 def test_noise_of_the_allocator_is_no_reason_to_promise_too_much() -> None:
     try_batch, _ = machine(lambda n: 600 if n == 32 else max(512, 10 * n), 50_000)
-    assert largest_batch(try_batch, asked=8192, available=50_000) == 4096
+    assert largest_batch(try_batch, batch_size=8192, available=50_000) == 4096
     falling, _ = machine(lambda n: 5000 - n if n <= 64 else 10 * n, 20_000)
-    assert largest_batch(falling, asked=8192, available=20_000) == 1024
+    assert largest_batch(falling, batch_size=8192, available=20_000) == 1024
 
 
 def test_small_sizes_that_fail_are_halved() -> None:
     try_batch, tried = machine(lambda n: 100 * n, 1000)
-    assert largest_batch(try_batch, asked=512, available=1000) == 8
+    assert largest_batch(try_batch, batch_size=512, available=1000) == 8
     assert tried == [32, 64, 16, 8, 4]
 
 
 @pytest.mark.parametrize("asked", [1, 2, 3, 8192])
 def test_nothing_fits(asked: int) -> None:
     try_batch, _ = machine(lambda n: 1000 * n, 100)
-    assert largest_batch(try_batch, asked=asked, available=100) == 0
+    assert largest_batch(try_batch, batch_size=asked, available=100) == 0
 
 
 def test_another_error_is_not_swallowed() -> None:
@@ -104,12 +104,12 @@ def test_another_error_is_not_swallowed() -> None:
         raise RuntimeError(f"a network that cannot take {n} rows")
 
     with pytest.raises(RuntimeError, match="cannot take 32 rows"):
-        largest_batch(broken, asked=8192, available=1)
+        largest_batch(broken, batch_size=8192, available=1)
 
 
 def test_advice_is_one_line() -> None:
-    assert isinstance(advice(8192, 2048), RunError)
-    assert str(advice(8192, 2048)) == "batch_size 8192 does not fit into memory; 2048 would"
-    nothing = str(advice(8192, 0))
+    assert isinstance(does_not_fit(8192, 2048), RunError)
+    assert str(does_not_fit(8192, 2048)) == "batch_size 8192 does not fit into memory; 2048 would"
+    nothing = str(does_not_fit(8192, 0))
     assert nothing.startswith("batch_size 8192 does not fit into memory, and neither does a batch of 2: use a smaller")
     assert "\n" not in nothing

@@ -19,7 +19,7 @@ from pucl.training.lars import LARS
 from pucl.training.optimisers import make_optimiser
 from pucl.training.pretraining import prepare
 from pucl.training.reporting import Epoch
-from pucl.training.run import side_by_side
+from pucl.training.run import train_together
 from pucl.training.schedule import learning_rate
 from pucl.views import make_view
 
@@ -122,7 +122,7 @@ def test_runs_side_by_side_are_the_runs_alone() -> None:
     configs = [replace(QUICK, seed=seed) for seed in range(3)]
     alone = [pretrain(X, S, config=config) for config in configs]
     together = [prepare(X, S, config=config) for config in configs]
-    side_by_side([work.run for work in together])
+    train_together([work.run for work in together])
     for one, work in zip(alone, together, strict=True):
         assert torch.equal(weights(one.encoder), weights(work.result().encoder))
         assert one.history == work.result().history

@@ -25,8 +25,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS)
 
 
-def largest_batch(try_batch: Callable[[int], int], *, asked: int, available: int) -> int:
-    """The largest power of two below `asked` that fits into `available` bytes, or 0 if not even 2 samples do.
+def largest_batch(try_batch: Callable[[int], int], *, batch_size: int, available: int) -> int:
+    """The largest power of two below `batch_size` that fits into `available` bytes, or 0 if not even 2 samples do.
 
         b(k) + (n − k) · (b(2k) − b(k)) / k ≤ 0.9 · available
 
@@ -40,7 +40,7 @@ def largest_batch(try_batch: Callable[[int], int], *, asked: int, available: int
         return _peak(try_batch, n)
 
     budget = SAFE * available
-    top = 1 << max(0, (asked - 1).bit_length() - 1)  # the largest power of two below `asked`
+    top = 1 << max(0, (batch_size - 1).bit_length() - 1)  # the largest power of two below `batch_size`
     k = min(FIRST, top) // 2
     while k >= 2 and math.isinf(max(peak(k), peak(2 * k))):
         k //= 2
@@ -52,8 +52,8 @@ def largest_batch(try_batch: Callable[[int], int], *, asked: int, available: int
     return n if n >= 2 else 0
 
 
-def fitting_batch(attempt: Callable[[int], object], asked: int, device: torch.device) -> int:
-    """The largest power of two below `asked` with which `attempt` gets through on `device`, or 0."""
+def fitting_batch(attempt: Callable[[int], object], batch_size: int, device: torch.device) -> int:
+    """The largest power of two below `batch_size` with which `attempt` gets through on `device`, or 0."""
     gpu = device.type == "cuda"
     if gpu:
         torch.cuda.empty_cache()
@@ -65,18 +65,19 @@ def fitting_batch(attempt: Callable[[int], object], asked: int, device: torch.de
         attempt(n)
         return torch.cuda.max_memory_allocated(device) - before if gpu else 0  # a CPU tells by failing or not
 
-    return largest_batch(peak, asked=asked, available=torch.cuda.mem_get_info(device)[0] if gpu else 1)
+    return largest_batch(peak, batch_size=batch_size, available=torch.cuda.mem_get_info(device)[0] if gpu else 1)
 
 
-def advice(asked: int, fits: int | None) -> RunError:
-    """The error to raise when a batch of `asked` samples ran out of memory; `fits` would not, if known."""
+def does_not_fit(batch_size: int, fits: int | None) -> RunError:
+    """The error to raise when a batch of `batch_size` samples ran out of memory; `fits` would not, if known."""
+    problem = f"batch_size {batch_size} does not fit into memory"
     if fits is None:
-        return RunError(f"batch_size {asked} does not fit into memory: halve it, or share it out among more processes")
+        return RunError(f"{problem}: halve it, or share it out among more processes")
     if fits:
-        return RunError(f"batch_size {asked} does not fit into memory; {fits} would")
+        return RunError(f"{problem}; {fits} would")
     return RunError(
-        f"batch_size {asked} does not fit into memory, and neither does a batch of 2: use a smaller encoder, smaller "
-        "inputs, or a device with more free memory"
+        f"{problem}, and neither does a batch of 2: use a smaller encoder, smaller inputs, or a device with more free "
+        "memory"
     )
 
 

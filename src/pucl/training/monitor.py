@@ -1,4 +1,4 @@
-"""Health of a contrastive run, seen without the truth: spread, rank, and whether labels are learnt by heart."""
+"""Health of a contrastive run, seen without the truth: spread, rank, and whether labels are memorised."""
 
 import math
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def separation(z_seen: Tensor, z_held: Tensor) -> Tensor:
 
     where i is any seen row, j any held-out row, z their embeddings scaled to length 1, and m_i the mean of the seen
     rows without i: an AUC. Both are compared with the same m_i, which knows neither, so that S is ½ on average when
-    labels leave no trace, for clusters and few rows as well. 1: the encoder knows by heart who is labelled. NaN with
+    labels leave no trace, for clusters and few rows as well. 1: the encoder has memorised who is labelled. NaN with
     fewer than two seen rows or without a held-out one.
     """
     seen, held = _unit(z_seen), _unit(z_held)
@@ -87,7 +87,7 @@ class Health:
         dim: the largest rank there could be: the width of the projections, or one less than their number.
         separation: AUC of seen against held-out labelled positives, or None when none were held out.
         n_held: how many were.
-        n_seen: how many they were compared with; 0 when not told.
+        n_seen: how many they were compared with; 0 when not given.
         rows: how many projections were looked at.
     """
 
@@ -128,27 +128,27 @@ def measure(z1: Tensor, z2: Tensor, *, separation: Tensor | None = None, n_held:
 def complaints(health: Health) -> list[str]:
     """What looks wrong, one line each, with what to do; nothing about values that are NaN.
 
-    The words before the colon are always the same, so that a repetition can be told from something new.
+    The words before the colon are always the same, so that a repeated warning can be recognised.
     """
-    found: list[str] = []
+    problems: list[str] = []
     if health.rows >= ENOUGH and health.uniformity > COLLAPSED:
-        found.append(
+        problems.append(
             f"the projections have collapsed: nearly all are the same (uniformity {health.uniformity:.2f}, healthy is "
             "below -1); try a wider projection, a lower learning_rate, or an objective that does not draw the "
             "unlabelled rows together"
         )
     elif health.dim >= ENOUGH and health.rank < LINE:
-        found.append(
+        problems.append(
             f"the projections lie along a line: their effective rank is {health.rank:.1f} of {health.dim}; try a lower "
             "learning_rate or other views, and check that the rows differ in more than one thing"
         )
     if health.separation is not None and health.separation > max(SEPARATED, _by_chance(health)):
-        found.append(
+        problems.append(
             "the encoder learns who is labelled: the labelled rows it trained on stand apart from "
             f"{health.n_held} held out (AUC {health.separation:.2f}, 0.5 if alike); draw labelled rows less often, "
             "train for fewer epochs, or use stronger views"
         )
-    return found
+    return problems
 
 
 def _by_chance(health: Health) -> float:

@@ -19,11 +19,11 @@ from pucl.seeds import seed_of
 from pucl.training.checkpoints import Checkpoints, fingerprint
 from pucl.training.config import FREE, TrainConfig
 from pucl.training.reporting import Epoch, Watch
-from pucl.training.run import Run, side_by_side
+from pucl.training.run import Run, train_together
 from pucl.views import View, known_as, make_view
 
 OWNER = "pucl.pretrain"
-LOOK = 1024  # labelled positives that are embedded to see whether they drift away from those held out
+MAX_LOOKED_AT = 1024  # labelled positives that are embedded to see whether they drift away from those held out
 
 
 @dataclass(frozen=True)
@@ -95,21 +95,17 @@ def pretrain(
         checkpoints=checkpoints,
         resume=resume,
     )
-    how: dict[str, Any] = {
-        "objective": objective,
-        "temperature": temperature,
-        "prior": prior,
-        "config": config,
-        "device": device,
-    }
-    work = prepare(x, s, encoder=encoder, view=view, watch=watch, **how)
-    side_by_side([work.run])
-    return work.result()
+    prepared = prepare(
+        x, s, objective=objective, encoder=encoder, view=view, temperature=temperature, prior=prior, config=config,
+        device=device, watch=watch,
+    )  # fmt: skip
+    train_together([prepared.run])
+    return prepared.result()
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that has everything it needs; `side_by_side` takes the steps of several of them in turn."""
+    """A run that has everything it needs; `train_together` takes the steps of several of them in turn."""
 
     run: Run
     encoder: Encoder
@@ -146,12 +142,13 @@ def prepare(
     head = _head(network, shape, config)
     model = Encoder(Standardise.of(rows), network).to(place)
 
-    hidden = _held_out(labelled, config)
-    used = labelled.clone()
-    used[hidden] = False
+    held_out = _held_out(labelled, config)
+    seen = labelled.clone()
+    seen[held_out] = False
     watch = watch or Watch()
-    if len(hidden):
-        watch = replace(watch, held=_embeddings_of(model, rows[used.nonzero().flatten()[:LOOK]], rows[hidden[:LOOK]]))
+    if len(held_out):
+        groups = rows[seen.nonzero().flatten()[:MAX_LOOKED_AT]], rows[held_out[:MAX_LOOKED_AT]]
+        watch = replace(watch, embed_seen_and_held_out=_embeddings_of(model, *groups))
     known = known_as(view)
     if watch.checkpoints is not None:
         parts = {
@@ -165,7 +162,7 @@ def prepare(
     run = Run(
         nn.Sequential(model, head),
         rows,
-        used,
+        seen,
         view=make_view(view) if isinstance(view, str) else view,
         objective=loss,
         config=config,
@@ -174,7 +171,7 @@ def prepare(
         rowwise=known is not None and rows.ndim == 4,  # views of tables and vectors mix the rows of a batch
         trusted=known is not None and isinstance(encoder, str),
     )
-    return PreparedRun(run, model, hidden)
+    return PreparedRun(run, model, held_out)
 
 
 def default_encoder(shape: tuple[int, ...]) -> str:
@@ -205,16 +202,16 @@ def _held_out(labelled: Tensor, config: TrainConfig) -> Tensor:
     return rows[torch.randperm(len(rows), generator=generator)[:n]].sort().values
 
 
-def _embeddings_of(model: nn.Module, seen: Tensor, held: Tensor) -> Callable[[], tuple[Tensor, Tensor]]:
+def _embeddings_of(model: nn.Module, seen: Tensor, held_out: Tensor) -> Callable[[], tuple[Tensor, Tensor]]:
     """A function that embeds both groups of rows with the model as it is then."""
 
     @torch.no_grad()
     def now() -> tuple[Tensor, Tensor]:
         device = next(model.parameters()).device
         model.eval()
-        found = model(seen.to(device)), model(held.to(device))
+        embeddings = model(seen.to(device)), model(held_out.to(device))
         model.train()
-        return found
+        return embeddings
 
     return now
 

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on: the history, a bar, a log, and warnings that need no negatives."""
+"""What a run reports: its history, a progress bar, a log, and warnings that need no negatives."""
 
 import math
 import time
@@ -46,7 +46,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who hears of a run, and where it is kept.
+    """Who is told of a run, and where it is saved.
 
     Attributes:
         on_epoch: called with what is known after every epoch, on every process.
@@ -56,7 +56,8 @@ class Watch:
         checkpoints: where the run saves itself.
         resume: go on from the newest checkpoint, if there is one.
         identity: what the run is; a checkpoint of another one is refused.
-        held: gives the embeddings of labelled positives seen and held out, for the warning of over-fitting.
+        embed_seen_and_held_out: gives the embeddings of labelled positives seen in training and held out from it, for
+            the warning of over-fitting.
     """
 
     on_epoch: Callable[[Epoch], None] = lambda _: None
@@ -66,11 +67,11 @@ class Watch:
     checkpoints: Checkpoints | None = None
     resume: bool = False
     identity: Mapping[str, Any] = field(default_factory=dict)
-    held: Callable[[], tuple[Tensor, Tensor]] | None = None
+    embed_seen_and_held_out: Callable[[], tuple[Tensor, Tensor]] | None = None
 
 
 class Reporter:
-    """Tells of one run; of several processes only the first speaks."""
+    """Reports on one run; of several processes only the first does."""
 
     def __init__(self, run: "Run") -> None:
         self.run, self.watch = run, run.watch
@@ -109,7 +110,7 @@ class Reporter:
         health = self._health(number, self.last)
         run.history.append(Epoch(number, config.epochs, loss, float(run.rate), speed, health))
         if self.first:
-            self._tell(run.history[-1])
+            self._log(run.history[-1])
         self.watch.on_epoch(run.history[-1])
 
     def _mean_loss(self) -> float:
@@ -119,18 +120,18 @@ class Reporter:
         epochs = self.run.config.epochs
         if number % max(1, epochs // LOOKS) and number != epochs:
             return None
-        if self.watch.held is None:
+        if self.watch.embed_seen_and_held_out is None:
             return measure(result.z1, result.z2)
-        seen, held = self.watch.held()
-        apart = separation(seen, held)
-        return measure(result.z1, result.z2, separation=apart, n_held=len(held), n_seen=len(seen))
+        seen, held_out = self.watch.embed_seen_and_held_out()
+        apart = separation(seen, held_out)
+        return measure(result.z1, result.z2, separation=apart, n_held=len(held_out), n_seen=len(seen))
 
-    def _tell(self, epoch: Epoch) -> None:
+    def _log(self, epoch: Epoch) -> None:
         run, health = self.run, epoch.health
-        told = {text.split(":")[0] for text in run.warnings}
+        known = {text.split(":")[0] for text in run.warnings}
         early = epoch.number <= max(1, epoch.of // 10)  # the first epochs are rough in every run
-        found = [] if health is None or early else complaints(health)
-        new = [text for text in found if text.split(":")[0] not in told]
+        problems = [] if health is None or early else complaints(health)
+        new = [text for text in problems if text.split(":")[0] not in known]
         run.warnings += new
         record = {
             "epoch": epoch.number,

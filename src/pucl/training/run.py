@@ -13,7 +13,7 @@ from pucl.seeds import seed_of
 from pucl.training.batches import epoch_order, fits, resident_batches, steps_per_epoch, streamed_batches
 from pucl.training.capture import Captured
 from pucl.training.config import TrainConfig
-from pucl.training.memory import advice, fitting_batch, is_out_of_memory
+from pucl.training.memory import does_not_fit, fitting_batch, is_out_of_memory
 from pucl.training.optimisers import make_optimiser
 from pucl.training.reporting import Epoch, Reporter, Watch
 from pucl.training.schedule import learning_rate
@@ -97,12 +97,12 @@ class Run:
                 for result in self._epoch(update):
                     reporter.step(result)
                     yield self.at
-                    if stop.asked and self.at % self.per_epoch:
+                    if stop.requested and self.at % self.per_epoch:
                         stop.leave(save(self))
                 with self._on_stream():
                     reporter.epoch()
-                saved = save(self) if self._due() or stop.asked else None
-                if stop.asked:
+                saved = save(self) if self._due() or stop.requested else None
+                if stop.requested:
                     stop.leave(saved)
             self._join_streams()
 
@@ -140,10 +140,10 @@ class Run:
             if not is_out_of_memory(error):
                 raise
         # Outside the handler, whose traceback holds on to the tensors of the failed step.
-        asked, alone = self.config.batch_size, rank_and_world()[1] == 1  # others would wait for these attempts
+        size, alone = self.config.batch_size, rank_and_world()[1] == 1  # others would wait for these attempts
         plain = self._plain_update(self.network) if alone else None
-        fits = fitting_batch(lambda n: plain.gradient(batch[:n], labelled[:n]), asked, self.device) if plain else None
-        raise advice(asked, fits)
+        fits = fitting_batch(lambda n: plain.gradient(batch[:n], labelled[:n]), size, self.device) if plain else None
+        raise does_not_fit(size, fits)
 
     def _update(self, network: nn.Module) -> Callable[[Tensor, Tensor], Result]:
         """The step, compiled and captured as configured; captured by default where that is safe."""
@@ -191,13 +191,13 @@ class Run:
 
 
 def train(run: Run) -> list[Epoch]:
-    """Take all steps of a run and return its history; see `side_by_side` for several runs at once."""
-    side_by_side([run])
+    """Take all steps of a run and return its history; see `train_together` for several runs at once."""
+    train_together([run])
     return run.history
 
 
-def side_by_side(runs: list[Run]) -> None:
-    """Take the steps of several runs in turn, each on its own stream: small networks fill a GPU together."""
+def train_together(runs: list[Run]) -> None:
+    """Take the steps of several runs in turn, each on its own stream, since small networks share a GPU well."""
     deterministic = any(run.config.deterministic for run in runs)
     with torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic):
         going = [run.steps() for run in runs]

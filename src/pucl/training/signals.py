@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """While this lasts, signals set `asked` instead of stopping the process; only a run that saves itself wants that.
+    """While this lasts, signals set `requested` instead of stopping the process, for runs that save themselves.
 
     A second signal stops the process at once. Outside the main thread, where Python takes no signals, nothing is heard.
     Of several processes the first saves and leaves; the others follow when they miss it.
@@ -21,7 +21,7 @@ class Stop:
     def __init__(self, *, active: bool) -> None:
         self.leads = rank_and_world()[0] == 0
         self.active = active and threading.current_thread() is threading.main_thread()
-        self.asked: int | None = None
+        self.requested: int | None = None
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -33,21 +33,21 @@ class Stop:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._restore()
-        if isinstance(error, Exception) and self.asked and not self.leads:
-            raise SystemExit(128 + self.asked) from None
+        if isinstance(error, Exception) and self.requested and not self.leads:
+            raise SystemExit(128 + self.requested) from None
 
     def leave(self, saved: Path | None) -> None:
         """End the process as the signal would have, with a word on where the run can be taken up again."""
         if not self.leads:
             return
         self._restore()
-        if self.asked == signal.SIGINT:
+        if self.requested == signal.SIGINT:
             raise KeyboardInterrupt(f"saved to {saved}" if saved else "")
-        raise SystemExit(128 + int(self.asked or 0))
+        raise SystemExit(128 + int(self.requested or 0))
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         del frame
-        self.asked = number
+        self.requested = number
         self._restore()
 
     def _restore(self) -> None:

@@ -59,14 +59,11 @@ def simclr(
         float32 images of the shape of `x`.
     """
     scale, aspect = check_range(OWNER, "scale", scale, high=1), check_range(OWNER, "aspect", aspect)
-    flip, jitter = check_share(OWNER, "flip", flip, closed=True), check_share(OWNER, "jitter", jitter, closed=True)
+    rates = {"flip": flip, "jitter": jitter, "greyscale": greyscale, "blur": blur}
+    flip, jitter, greyscale, blur = (check_share(OWNER, name, rate, closed=True) for name, rate in rates.items())
     strength = check_amount(OWNER, "strength", strength)
     amounts = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue}
     amounts = {name: strength * check_amount(OWNER, name, amount) for name, amount in amounts.items()}
-    greyscale, blur = (
-        check_share(OWNER, "greyscale", greyscale, closed=True),
-        check_share(OWNER, "blur", blur, closed=True),
-    )
     sigma = check_range(OWNER, "sigma", sigma)
     images = check_images(OWNER, x)
 
