@@ -34,7 +34,7 @@ from pucl.errors import RunError
 from pucl.training.monitor import effective_rank, uniformity
 from pucl.training.optimisers import make_optimiser
 from pucl.training.pretraining import PreparedRun, prepare
-from pucl.training.run import side_by_side
+from pucl.training.run import train_together
 from pucl.views import make_view
 
 GRID = Path(__file__).parents[1] / "paper" / "benchmark1.toml"
@@ -286,7 +286,7 @@ def trained(group: Group, options: argparse.Namespace) -> Iterator[dict[str, Any
     works = [start(cell, options) for cell in group]
     began = time.perf_counter()
     try:
-        side_by_side([work.run for work in works])
+        train_together([work.run for work in works])
     except RunError as error:
         if len(group) == 1:
             yield {"config": asdict(group[0]), "error": str(error)}
