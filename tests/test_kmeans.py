@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 
 import pucl.numerics.kmeans as module
 from pucl.errors import InputError
-from pucl.numerics.kmeans import Clusters, _fill_empty, _lloyd, _Rows, kmeans
+from pucl.numerics.kmeans import CentredRows, Clusters, fill_empty, kmeans, lloyd
 
 
 def blobs(n: int = 900, *, k: int = 8, d: int = 5, spread: float = 1.0, seed: int = 0) -> Tensor:
@@ -35,9 +35,9 @@ def slow_lloyd(z: list[list[float]], centres: list[list[float]]) -> tuple[list[i
 @pytest.mark.parametrize("seed", range(4))
 def test_lloyd_equals_a_slow_loop(seed: int) -> None:
     z = blobs(150, k=4, d=3, spread=3.0, seed=seed)
-    rows = _Rows(z, 4)
+    rows = CentredRows(z, 4)
     start = rows[torch.arange(4)]
-    found = _lloyd(rows, start, 500)
+    found = lloyd(rows, start, 500)
     labels, centres, potential = slow_lloyd((z - rows.middle).tolist(), start.tolist())
     assert found.labels.tolist() == labels
     torch.testing.assert_close(found.centres, torch.tensor(centres), rtol=1e-4, atol=1e-4)
@@ -128,12 +128,12 @@ def test_all_rows_equal(generator: Generator) -> None:
 
 def test_empty_clusters_take_the_farthest_rows() -> None:
     labels, distance = torch.tensor([0, 0, 0, 2]), torch.tensor([0.0, 9.0, 4.0, 0.0])
-    assert _fill_empty(labels, distance, 3).tolist() == [0, 1, 0, 2]
-    assert _fill_empty(labels, distance, 6)[1:3].tolist() == [1, 3]  # rows at their centre stay
+    assert fill_empty(labels, distance, 3).tolist() == [0, 1, 0, 2]
+    assert fill_empty(labels, distance, 6)[1:3].tolist() == [1, 3]  # rows at their centre stay
     z = torch.cat([blobs(100, k=1), blobs(100, k=1) + 50])
-    rows = _Rows(z, 3)
+    rows = CentredRows(z, 3)
     start = torch.stack([rows[torch.tensor(0)], rows[torch.tensor(150)], torch.full((5,), 1e4)])
-    found = _lloyd(rows, start, 50)  # the third centre starts with no row at all
+    found = lloyd(rows, start, 50)  # the third centre starts with no row at all
     assert len(set(found.labels.tolist())) == 3 and math.isfinite(found.potential)
 
 

@@ -13,7 +13,7 @@ from pucl.priors.bbe import bbe
 from pucl.priors.dedpul import dedpul, running_median
 from pucl.priors.elkan_noto import elkan_noto
 from pucl.priors.hull import KernelHull
-from pucl.priors.km import _Curve, km1, km2
+from pucl.priors.km import KernelMeanCurve, km1, km2
 from pucl.priors.scott import scott
 from pucl.priors.settings import from_single_set, to_single_set
 from pucl.priors.tice import tice
@@ -66,7 +66,7 @@ def test_published_values_of_scores(method: str) -> None:
 def test_published_values_of_points(share: float) -> None:
     p, u = points(share)
     width, first, second = POINT_VALUES[share]
-    assert _Curve(p, u).width == pytest.approx(width, abs=6e-7)
+    assert KernelMeanCurve(p, u).width == pytest.approx(width, abs=6e-7)
     assert km1(p, u).value == pytest.approx(first, abs=6e-7)
     if second is not None:
         assert km2(p, u).value == pytest.approx(second, abs=6e-7)
@@ -75,7 +75,7 @@ def test_published_values_of_points(share: float) -> None:
 def test_km2_without_the_noise_of_a_solver() -> None:
     # The authors' code gives 0.670740 for π = 0.75, two steps of the bisection below ours. That needs a first slope of
     # d below −0.0008, but d(1) = 0 is the minimum of d: their d(1) and d(1.05) are errors of the solver, about 1e-4.
-    curve = _Curve(*points(0.75))
+    curve = KernelMeanCurve(*points(0.75))
     assert curve.distance(1.0) < 1e-5 and curve.distance(1.05) < 1e-4
     value = km2(*points(0.75)).value
     assert value == pytest.approx(0.676563, abs=6e-7)

@@ -44,13 +44,13 @@ def kmeans(z: Tensor, k: int, *, generator: Generator, max_iter: int = 50, n_ini
     check_count(OWNER, "k", k, high=len(z))
     check_count(OWNER, "max_iter", max_iter)
     check_count(OWNER, "n_init", n_init)
-    rows = _Rows(z, k)
-    runs = (_lloyd(rows, _seed_centres(rows, k, generator), max_iter) for _ in range(n_init))
+    rows = CentredRows(z, k)
+    runs = (lloyd(rows, _seed_centres(rows, k, generator), max_iter) for _ in range(n_init))
     best = min(runs, key=lambda run: run.potential)  # the first of equals
     return best._replace(centres=best.centres + rows.middle)
 
 
-class _Rows:
+class CentredRows:
     """The rows around their mean, in float32 and in pieces: distances keep their digits, memory its bounds."""
 
     def __init__(self, z: Tensor, k: int) -> None:
@@ -60,6 +60,7 @@ class _Rows:
         self.square = torch.cat([_square(piece) for piece in self.pieces()])  # ‖z‖², (n,)
 
     def pieces(self) -> Iterator[Tensor]:
+        """The centred rows, some at a time."""
         for piece in torch.split(self.z, self.step):
             yield piece.to(torch.float32) - self.middle
 
@@ -71,7 +72,7 @@ class _Rows:
         return self.z[index].to(torch.float32) - self.middle
 
 
-def _seed_centres(rows: _Rows, k: int, generator: Generator) -> Tensor:
+def _seed_centres(rows: CentredRows, k: int, generator: Generator) -> Tensor:
     """Greedy k-means++: (k, d)."""
     n, device = len(rows.z), rows.z.device
     nearest = torch.ones(n, device=device)  # chances of the first draw; squared distances afterwards
@@ -101,10 +102,11 @@ def _draw(weight: Tensor, count: int, generator: Generator) -> Tensor:
     return drawn.to(weight.device)
 
 
-def _lloyd(rows: _Rows, centres: Tensor, max_iter: int) -> Clusters:
+def lloyd(rows: CentredRows, centres: Tensor, max_iter: int) -> Clusters:
+    """Iterate from `centres` (k, d) until no row changes its cluster, at most `max_iter` times."""
     labels, distance = _assign(rows, centres)
     for _ in range(max_iter):
-        centres = _means(rows, _fill_empty(labels, distance, len(centres)), centres)
+        centres = _means(rows, fill_empty(labels, distance, len(centres)), centres)
         new, distance = _assign(rows, centres)
         settled = torch.equal(new, labels)
         labels = new
@@ -113,14 +115,14 @@ def _lloyd(rows: _Rows, centres: Tensor, max_iter: int) -> Clusters:
     return Clusters(labels, centres, math.fsum(float(part.sum()) for part in torch.split(distance, PIECE)))
 
 
-def _assign(rows: _Rows, centres: Tensor) -> tuple[Tensor, Tensor]:
+def _assign(rows: CentredRows, centres: Tensor) -> tuple[Tensor, Tensor]:
     """The nearest centre of every row and the squared distance to it, both (n,)."""
     square = _square(centres)
-    found = [_squared_distances(*piece, centres, square).min(dim=1) for piece in rows.squared()]
-    return torch.cat([piece.indices for piece in found]), torch.cat([piece.values for piece in found])
+    closest = [_squared_distances(*piece, centres, square).min(dim=1) for piece in rows.squared()]
+    return torch.cat([piece.indices for piece in closest]), torch.cat([piece.values for piece in closest])
 
 
-def _fill_empty(labels: Tensor, distance: Tensor, k: int) -> Tensor:
+def fill_empty(labels: Tensor, distance: Tensor, k: int) -> Tensor:
     """The labels with the rows farthest from their centres moved to the empty clusters, one each."""
     empty = (torch.bincount(labels, minlength=k) == 0).nonzero().flatten()
     if len(empty) == 0:
@@ -132,7 +134,7 @@ def _fill_empty(labels: Tensor, distance: Tensor, k: int) -> Tensor:
     return filled
 
 
-def _means(rows: _Rows, labels: Tensor, centres: Tensor) -> Tensor:
+def _means(rows: CentredRows, labels: Tensor, centres: Tensor) -> Tensor:
     """The mean of every cluster (k, d); an empty one keeps its centre."""
     total = torch.zeros_like(centres)
     for piece, label in zip(rows.pieces(), torch.split(labels, rows.step), strict=True):

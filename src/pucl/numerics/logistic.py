@@ -61,8 +61,8 @@ def fit_logistic(
 def _solve(system: Tensor, right: Tensor) -> Tensor:
     """The x of A x = b for a symmetric positive A, by Cholesky; by elimination where rounding spoilt A."""
     factor, failed = torch.linalg.cholesky_ex(system)
-    found: Tensor = torch.linalg.solve(system, right) if failed else torch.cholesky_solve(right[:, None], factor)[:, 0]
-    return found
+    x: Tensor = torch.linalg.solve(system, right) if failed else torch.cholesky_solve(right[:, None], factor)[:, 0]
+    return x
 
 
 def balanced_weights(target: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ def km1(positive: Any, unlabelled: Any, *, seed: int = 0, points: int = 2000, di
         dim: most principal axes taken.
     """
     p, u = _draw("km1", positive, unlabelled, seed, points, dim)
-    curve = _Curve(p, u)
+    curve = KernelMeanCurve(p, u)
     slope = 1 / np.sqrt(min(len(p), len(u)))
     return PriorEstimate.point(curve.prior(slope if slope <= STEEP * curve.mmd else curve.relative_slope()), "km1")
 
@@ -58,11 +58,11 @@ def km2(positive: Any, unlabelled: Any, *, seed: int = 0, points: int = 2000, di
         points: most rows taken of each set.
         dim: most principal axes taken.
     """
-    curve = _Curve(*_draw("km2", positive, unlabelled, seed, points, dim))
+    curve = KernelMeanCurve(*_draw("km2", positive, unlabelled, seed, points, dim))
     return PriorEstimate.point(curve.prior(curve.relative_slope()), "km2")
 
 
-class _Curve:
+class KernelMeanCurve:
     """d(λ) of two samples, at the kernel width that tells them apart best."""
 
     def __init__(self, p: Array, u: Array) -> None:
@@ -73,6 +73,7 @@ class _Curve:
         self.hull = KernelHull(kernel)
 
     def distance(self, factor: float) -> float:
+        """d(λ) at λ = `factor`."""
         return self.hull.distance(factor * self.u + (1 - factor) * self.p)
 
     def relative_slope(self) -> float:

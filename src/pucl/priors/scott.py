@@ -43,10 +43,10 @@ def _upper_bound(n: int, counts: NDArray[np.integer], delta: float) -> Array:
     from scipy.special import bdtr
 
     low, high = np.zeros(len(counts)), np.ones(len(counts))
-    middle, found = np.full(len(counts), 0.5), counts >= n
+    middle, settled = np.full(len(counts), 0.5), counts >= n
     for _ in range(STEPS):
         tail = bdtr(np.minimum(counts, n), n, middle)
-        found |= np.abs(tail - delta) <= TOLERANCE * delta
+        settled |= np.abs(tail - delta) <= TOLERANCE * delta
         high, low = np.where(tail < delta, middle, high), np.where(tail < delta, low, middle)
-        middle = np.where(found, middle, (low + high) / 2)
+        middle = np.where(settled, middle, (low + high) / 2)
     return np.where(counts >= n, 1.0, middle)
