@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pucl
-from pucl.bench.grid.readouts import resolve_top
+from pucl.bench.grid.readouts import resolve_readout
 from pucl.errors import InputError
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from ranking_examples import broad
@@ -76,9 +76,9 @@ def test_names_in_grids() -> None:
     def described(labeller: str, options: str) -> Any:
         return tomllib.loads(f"[x]\nhead = 'linear'\nlabeller = '{labeller}'\nlabeller_options = {{ {options} }}")
 
-    now = resolve_top("x", described("stacked", "other_embeddings = 'raw', max_rows = 50"))
+    now = resolve_readout("x", described("stacked", "other_embeddings = 'raw', max_rows = 50"))
     with pytest.warns(FutureWarning, match="is now called"):
-        before = resolve_top("x", described("stacked", "beside = 'raw', most = 50"))
+        before = resolve_readout("x", described("stacked", "beside = 'raw', most = 50"))
     assert before == now
     with pytest.warns(FutureWarning, match="'walks' is now called 'label_spreading'"):
-        assert resolve_top("x", described("walks", ""))["labeller"] == "label_spreading"
+        assert resolve_readout("x", described("walks", "")).labeller == "label_spreading"
