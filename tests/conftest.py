@@ -5,10 +5,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import torch
+
+if TYPE_CHECKING:
+    from report_browser import Browser
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
@@ -112,3 +115,47 @@ def heads(text: str) -> list[str]:
 
 def environment(pythonpath: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(pythonpath), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="module")
+def report_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where reports and what is downloaded from them lie."""
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def started_browser(report_folder: Path) -> "Iterator[Browser]":
+    """Chromium, started once for a file of tests."""
+    from report_browser import Browser
+
+    with Browser(report_folder / "profile") as browser:
+        (report_folder / "downloads").mkdir()
+        browser.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(report_folder / "downloads"))
+        yield browser
+
+
+@pytest.fixture
+def browser(started_browser: "Browser") -> "Iterator[Browser]":
+    """The browser in a known state; afterwards nothing may have been complained about or asked for."""
+    from report_browser import complaints, requests
+
+    started_browser.prefer("light")
+    started_browser.size(1280)
+    yield started_browser
+    assert complaints(started_browser) == []
+    assert len(requests(started_browser)) == 1  # the page itself
+    started_browser.ask("localStorage.clear()")
+
+
+@pytest.fixture(scope="module")
+def report_pages(report_folder: Path) -> dict[str, Path]:
+    """A report of every kind of rows."""
+    from pucl.report import render
+    from report_browser import EXAMPLES
+    from report_examples import evidence_of, record_of
+
+    found = {}
+    for name, example in EXAMPLES.items():
+        found[name] = report_folder / f"{name}.html"
+        found[name].write_text(render(record_of(example()), evidence_of(example())), encoding="utf-8")
+    return found

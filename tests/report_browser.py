@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -13,9 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pucl.report import render
+from report_examples import image, table, vector
+
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
+EXAMPLES = {"image": image, "table": table, "vector": vector}
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -205,3 +210,33 @@ def requests(browser: Browser) -> list[str]:
         if event.get("method") == "Network.requestWillBeSent"
     )
     return [address for address in sent if not address.startswith(("data:", "blob:"))]
+
+
+def written(folder: Path, *parts: Any) -> Path:
+    path = folder / "other.html"
+    path.write_text(render(*parts), encoding="utf-8")
+    return path
+
+
+def press(browser: Browser, selector: str) -> None:
+    browser.ask(f"document.querySelector({selector!r}).click()")
+    browser.settle()
+
+
+def centre(browser: Browser, selector: str) -> tuple[float, float]:
+    """The middle of an element, scrolled into view."""
+    one = f"document.querySelector({selector!r})"
+    browser.ask(f"{one}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    browser.settle()
+    left, top, width, height = browser.box(one)
+    return left + width / 2, top + height / 2
+
+
+def size_of(png: Path) -> tuple[int, int]:
+    width, height = struct.unpack(">II", png.read_bytes()[16:24])
+    return width, height
+
+
+def figures(browser: Browser) -> dict[str, str]:
+    names = ("value", "found", "positives", "precision", "recall", "f1")
+    return {name: browser.ask(f"document.getElementById('threshold-{name}').textContent").strip() for name in names}
