@@ -37,6 +37,7 @@ def test_every_method_of_the_tables_is_there() -> None:
     assert {"robust_pu", "holistic_pu"} & set(BASELINES)
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("task", TASKS)
 def test_beats_naive(entry: Entry, task: str) -> None:
@@ -49,6 +50,7 @@ def test_beats_naive(entry: Entry, task: str) -> None:
     assert not scorer.training and not any(parameter.requires_grad for parameter in scorer.parameters())
 
 
+@pytest.mark.slow
 @every
 def test_the_same_seed_gives_the_same_scorer(entry: Entry) -> None:
     data = sample("digits")[0]
@@ -72,6 +74,7 @@ def test_says_what_it_is(entry: Entry) -> None:
         assert "Presets:" in text and re.search(r"^        [^\s-]", text, re.MULTILINE), "a formula, and presets"
 
 
+@pytest.mark.slow
 @every
 def test_settings_can_be_stored(entry: Entry) -> None:
     for task in (None, "fmnist1", "cifar1", "cifar3", "alzheimer"):

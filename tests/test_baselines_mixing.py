@@ -235,6 +235,7 @@ def test_steps_can_be_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert phases == {"mixpul": ["first", "second"], "self_pu": ["nnpu", "calibrated", "taught"]}.get(name, ["train"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "more"),
     [*((name, {}) for name in METHODS), ("nnpu_mixup", {"pairs": "across"}), ("self_pu", {"soft_labels": False})],

@@ -172,6 +172,7 @@ def test_stale_cells_are_run_again_and_once(bench: Command, tmp_path: Path) -> N
     assert code == 0 and out.count("would run again: ") == N_CELLS
 
 
+@pytest.mark.slow
 def test_encoders_of_stale_cells_have_revisions_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "r.jsonl"
     run = partial(sweep, list[Cell](cells_of()), path, device="cpu", on_progress=lambda _: None)

@@ -20,6 +20,7 @@ from pucl.encoders.inputs import to_float
 from bench_examples import RECIPE, SMALL, TAUGHT, cells_in, done, run_unit
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_a_cell_learns_from_a_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = {**SMALL, "readout": {"taught": TAUGHT}}
@@ -59,6 +60,7 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path, monkeypatch: pytest.Monkey
     assert spoilt.prior == "oracle", "what the teacher is given, the pupil is given"
 
 
+@pytest.mark.slow
 def test_a_fine_tuned_teacher_is_kept_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipes = {name: {**RECIPE, "epochs": epochs} for name, epochs in (("a", 1), ("b", 2))}
     readouts = {

@@ -43,6 +43,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     return folder, {cell.readout.name: line for cell, line in zip(unit, lines, strict=True)}
 
 
+@pytest.mark.slow
 def test_every_readout_is_measured(measured: tuple[Path, dict[str, ResultLine]]) -> None:
     _, lines = measured
     assert list(lines) == ["pupl", "auto", "nnpu", "knn", "ceiling", "quick", "true"]
@@ -158,6 +159,7 @@ def test_supervised_is_naive_with_the_truth(tmp_path: Path) -> None:
     assert row.reference and not row.entries["fmnist1", 1000].best
 
 
+@pytest.mark.slow
 def test_raw_rows_as_other_embeddings_of_a_hasty_encoder_make_labels_better(tmp_path: Path) -> None:
     plain, more = (done(outcome).metrics for outcome in run_unit(cells_with("plain", "with_raw"), tmp_path))
     assert plain["knn"] == more["knn"] and plain["loss"] == more["loss"]  # one encoder
@@ -165,6 +167,7 @@ def test_raw_rows_as_other_embeddings_of_a_hasty_encoder_make_labels_better(tmp_
     assert more["estimated_prior"] == pytest.approx(0.504, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("withheld", [0, 0.5])
 def test_the_labeller_sees_the_observed_raw_rows(withheld: float, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, with_raw = (cell.readout for cell in cells_with("plain", "with_raw"))

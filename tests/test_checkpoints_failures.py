@@ -132,6 +132,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_kill_9_at_random_moments(tmp_path: Path) -> None:
     rng = random.Random(0)  # noqa: S311  # when to kill, not a secret
     done = 0

@@ -15,6 +15,7 @@ def pucl(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[st
     return subprocess.run([sys.executable, "-m", "pucl", *words], capture_output=True, text=True, check=False, cwd=cwd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -33,6 +34,7 @@ def test_mistakes_are_one_line_and_exit_code_2(words: tuple[str, ...], message: 
     assert run.stderr.count("\n") == 1 and run.stderr.startswith("pucl") and message in run.stderr
 
 
+@pytest.mark.slow
 def test_out_that_is_a_file_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     run = pucl("demo", "--out", str(tmp_path / "taken"))
@@ -40,6 +42,7 @@ def test_out_that_is_a_file_is_refused_and_kept(tmp_path: Path) -> None:
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_list_shows_every_family() -> None:
     run = pucl("list", "--json")
     assert run.returncode == 0 and run.stderr == ""

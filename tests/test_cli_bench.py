@@ -83,6 +83,7 @@ def killed_and_gone_on(results: Path) -> str:
     return str(out)
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on(smoke: tuple[Path, str]) -> None:
     results, out = smoke
     lines = [json.loads(row) for row in results.read_text(encoding="utf-8").splitlines()]
@@ -108,6 +109,7 @@ def test_nothing_is_run_twice(smoke: tuple[Path, str], pucl: Command, tmp_path: 
     assert (code, lines_in(tmp_path / "r.jsonl")) == (0, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes as Linux shows them")
 def test_several_workers_and_an_interrupt(tmp_path: Path) -> None:
     results, long = tmp_path / "r.jsonl", tmp_path / "long.toml"

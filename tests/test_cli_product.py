@@ -56,6 +56,7 @@ def test_from_data_to_a_report(pucl: Command, tmp_path: Path) -> None:
     assert "pucl fit people.csv" in str(load_model("model").record.command)
 
 
+@pytest.mark.slow
 def test_every_verb_speaks_json(pucl: Command) -> None:
     fit = pucl("fit", "people.csv", *READ, *QUICK, "--out", "model", "--json")
     assert json.loads(fit.out)["out"] == "model" and json.loads(fit.out)["rows"]["n"] == N
@@ -349,6 +350,7 @@ def test_every_verb_has_an_example(pucl: Command, verb: str) -> None:
     assert run.code == 0 and f"Example: pucl {verb} " in run.out and "--json" in run.out
 
 
+@pytest.mark.slow
 def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(pucl: Command, model: str) -> None:
     words = [sys.executable, "-m", "pucl", "predict", model, "people.csv", "--out", "s.csv"]
     ours, theirs = pty.openpty()

@@ -24,6 +24,7 @@ def typed(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(start, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_own_vectors_to_an_encoder_that_loads(tmp_path: Path, command: Command) -> None:
     rng = np.random.default_rng(0)
     x, s = rng.normal(size=(200, 5)).astype(np.float32), np.arange(200) < 30
@@ -74,6 +75,7 @@ def test_mistakes_are_one_line(words: tuple[str, ...], message: str, tmp_path: P
     assert not (tmp_path / "out" / "encoder.json").exists()
 
 
+@pytest.mark.slow
 def test_interrupted_it_says_where_it_saved(tmp_path: Path) -> None:
     words = ["digits", "--labelled", "100", "--epochs", "500", "--batch-size", "256", "--device", "cpu"]
     start = [sys.executable, "-m", "pucl", "pretrain", *words, "--out", str(tmp_path)]
@@ -87,6 +89,7 @@ def test_interrupted_it_says_where_it_saved(tmp_path: Path) -> None:
     assert list((tmp_path / "checkpoints").glob("step-*.json"))
 
 
+@pytest.mark.slow
 def test_several_processes_from_the_command(tmp_path: Path) -> None:
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "pucl"]
     words = ["pretrain", "digits", "--labelled", "100", "--out", str(tmp_path / "out"), *QUICK]

@@ -66,6 +66,7 @@ EDGES = {
 }
 
 
+@pytest.mark.slow
 @every_loss
 @pytest.mark.parametrize("tau", [0.005, 0.01, 0.5, 10.0])
 @pytest.mark.parametrize("implementation", ["plain", "tiled"])

@@ -85,6 +85,7 @@ def test_view(entry: Entry) -> None:
         assert torch.equal(state, torch.get_rng_state()), "a view must not draw from the global generator"
 
 
+@pytest.mark.slow
 @over("encoders")
 def test_encoder(entry: Entry) -> None:
     g = Generator().manual_seed(0)
@@ -151,6 +152,7 @@ def blobs(n: int = 1000, *, seed: int = 0, gap: float = 6.0) -> tuple[Tensor, Te
     return z, y & (torch.arange(n) % 5 == 0), y
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 @pytest.mark.parametrize("entry", labellers().values(), ids=lambda entry: entry.name)
 def test_pseudo_labeller(entry: Entry) -> None:

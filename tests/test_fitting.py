@@ -140,6 +140,7 @@ def test_fine_tuned_model_keeps_its_own_encoder() -> None:
     assert raw.choices_["fine_tuned"] is None and "No fine-tuning" in raw.reasons_[-1]
 
 
+@pytest.mark.slow
 def test_very_many_columns_are_seen_along_their_axes(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     group = rng.integers(0, 6, 200)

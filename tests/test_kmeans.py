@@ -159,7 +159,7 @@ def test_bad_arguments(arguments: dict[str, int], message: str, generator: Gener
         kmeans(torch.zeros(10), 2, generator=generator)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.cuda
 def test_same_on_a_gpu() -> None:
     z = blobs(spread=0.5)
     here = kmeans(z, 8, generator=Generator().manual_seed(1))

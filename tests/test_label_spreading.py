@@ -167,6 +167,7 @@ def test_a_fold_of_which_nothing_is_fitted_to_is_scored(max_rows: int) -> None:
 # Labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_small_clusters_are_found(seed: int) -> None:
     z, labelled, y = clusters(seed=seed)
@@ -175,6 +176,7 @@ def test_small_clusters_are_found(seed: int) -> None:
     assert right(quick(z, labelled, "kernel_cvir"), labelled, y) < 0.92, "or there is no need for label spreading"
 
 
+@pytest.mark.slow
 def test_wide_classes_are_left_to_the_kernel() -> None:
     share = {"kernel_cvir": 0.0, "stacked": 0.0}
     for seed in range(3):
@@ -227,6 +229,7 @@ EDGES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("z", "n_p"), EDGES)
 def test_edges(method: str, z: Tensor, n_p: int) -> None:
@@ -259,7 +262,7 @@ def test_bad_options(method: str, option: str, value: Any, message: str) -> None
         pseudo_label(torch.rand(20, 3), torch.arange(20) < 5, method=method, **{option: value})
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.cuda
 @pytest.mark.parametrize("method", METHODS)
 def test_a_card_gives_the_same_labels(method: str) -> None:
     for z, labelled, _ in (clusters(), broad()):

@@ -87,6 +87,7 @@ def test_torch_func_gradient(name: str, implementation: Implementation) -> None:
     assert torch.allclose(found, expected[:6], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_tiled_compiles_whole(name: str) -> None:
     z1, z2, s = batch(300, dtype=torch.float32)
@@ -172,6 +173,7 @@ def run_processes(folder: Path, world: int) -> list[Any]:
     return [torch.load(folder / f"out{rank}.pt") for rank in range(world)]
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()

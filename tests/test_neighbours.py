@@ -57,6 +57,7 @@ def test_more_axes_than_there_are_keep_all_angles() -> None:
     assert along.shape == (30, 12) and torch.allclose(along @ along.T, flat @ flat.T, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_people_are_recognised() -> None:
     x, s, truth = people()
     answer, noise = truth, np.random.default_rng(9).standard_normal(x.shape) / 2
@@ -69,6 +70,7 @@ def test_people_are_recognised() -> None:
     assert (scorer(torch.from_numpy(x)).numpy()[~s] > 0).mean() == pytest.approx(truth[~s].mean(), abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_known_prior_is_taken() -> None:
     x, s, _ = people(1, n=20)
     few, many = (fit_baseline("neighbours", x, s, prior=prior, device="cpu") for prior in (0.1, 0.6))
@@ -101,6 +103,7 @@ def test_the_old_name_of_max_rows_still_works_and_warns() -> None:
         settings_of("neighbours", most=7, max_rows=8)
 
 
+@pytest.mark.slow
 def test_of_very_many_columns_the_first_axes_stand_for_all() -> None:
     g = torch.Generator().manual_seed(2)
     wide = torch.randn(500, 40, generator=g) @ torch.randn(40, WIDE + 100, generator=g)
@@ -118,6 +121,7 @@ def test_of_very_many_columns_the_first_axes_stand_for_all() -> None:
     assert torch.allclose(view(wide[:3]), found[:3], atol=1e-5), "a row is seen alike alone and with others"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_large_images_are_tried_as_they_are() -> None:
     x, s, truth = people(2, n=26)

@@ -45,6 +45,7 @@ def test_weights_are_never_negative() -> None:
     assert 20 < alive < 100, "some are left out, some count together"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [None, 0.28])
 @pytest.mark.parametrize("seed", range(2))
 def test_what_one_embedding_lost_another_shows(seed: int, prior: float | None) -> None:
@@ -57,6 +58,7 @@ def test_what_one_embedding_lost_another_shows(seed: int, prior: float | None) -
         assert both.prior == (prior or pytest.approx(float(y[~labelled].float().mean()), abs=0.04))
 
 
+@pytest.mark.slow
 def test_any_number_of_embeddings() -> None:
     z, other, labelled, y = halves()
     noise = torch.randn(800, 6, generator=Generator().manual_seed(1))
@@ -66,6 +68,7 @@ def test_any_number_of_embeddings() -> None:
     assert torch.equal(tuples.probability, quick(z, labelled, other, noise).probability)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_does_little_harm(seed: int) -> None:
     z, other, labelled, y = halves(seed=seed)
@@ -90,6 +93,7 @@ def test_rows_seen_by_the_encoder_are_left_out_of_all_embeddings() -> None:
     assert not torch.equal(quick(z, labelled, moved).probability, quick(z, labelled, other).probability)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision(dtype: torch.dtype) -> None:
     z, other, labelled, y = halves(400)
@@ -162,7 +166,7 @@ def test_other_methods_take_one_embedding(method: str) -> None:
         pseudo_label(GOOD, torch.arange(40) < 9, method=method, other_embeddings=[GOOD])
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.cuda
 def test_a_card_gives_the_same_labels() -> None:
     z, other, labelled, y = halves()
     here = quick(z, labelled, other)

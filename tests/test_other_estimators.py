@@ -27,6 +27,7 @@ def test_contract_of_scikit_learn_for_baselines() -> None:
     assert not {one["check_name"]: one["exception"] for one in found if one["status"] == "failed"}
 
 
+@pytest.mark.slow
 def test_a_baseline_with_a_prior_that_is_given_or_estimated() -> None:
     x, s, y = gaussians(400)
     quick = {"epochs": 8}

@@ -331,6 +331,7 @@ print(peak("VmHWM") - base)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
 @pytest.mark.parametrize("group", [32_768, 400_000, None], ids=["row groups", "one row group", "npy"])
 def test_a_large_file_is_never_in_memory(tmp_path: Path, group: int | None) -> None:

@@ -141,6 +141,7 @@ def errors(method: str) -> Array:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", BOUNDS)
 def test_error_on_known_mixtures(method: str) -> None:
     off = np.abs(errors(method))
@@ -204,6 +205,7 @@ def test_intervals_of_bbe_contain_the_share() -> None:
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in entries("priors") if name != "km1"])
 @pytest.mark.parametrize("setting", ["case-control", "single-set"])
 def test_estimate_from_embeddings(method: str, setting: str) -> None:

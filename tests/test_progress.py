@@ -197,6 +197,7 @@ def test_costs_next_to_nothing_between_drawings(terminal: bool) -> None:
     assert best < 2e-6
 
 
+@pytest.mark.slow
 def test_rich_is_not_loaded_early() -> None:
     code = "import sys, pucl.training.progress; print('rich' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -55,6 +55,7 @@ def pupl_by_hand(z: Tensor, s: Tensor, start: int) -> list[bool]:
         negative = mean([r for r, v in zip(rows, labels, strict=True) if not v])
 
 
+@pytest.mark.slow
 def test_rows_seen_by_the_encoder_do_not_stand_for_the_positives() -> None:
     """Half of P was memorised and lies apart from all others: with it π̂ is half of what it is."""
     g = torch.Generator().manual_seed(0)
@@ -139,6 +140,7 @@ def test_guard_prevents_flips_on_classes_of_several_modes() -> None:
     assert kept[False] < 40, "if puPL no longer flips here, the guard has nothing to show"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", ["auto", "cvir", "prototypes"])
 def test_ours_hold_where_pupl_breaks(method: str, seed: int) -> None:
@@ -157,6 +159,7 @@ def loud(n: int = 1500, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     return torch.cat([noise, (4.0 * y - 2 + torch.randn(n, generator=g))[:, None], faint], dim=1), y
 
 
+@pytest.mark.slow
 def test_loud_axes_are_made_quieter() -> None:
     z, y = loud()
     labelled = torch.arange(1500) % 4 == 0  # 375, half of the positives
@@ -190,6 +193,7 @@ def test_axes_made_alike_by_hand() -> None:
     assert directions(torch.ones(4, 3), whitening=0.5).isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 @pytest.mark.parametrize("method", ["kernel_cvir", "cvir", "prototypes"])
 def test_a_given_prior_is_the_share_labelled_positive(method: str) -> None:

@@ -123,6 +123,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 def test_two_processes_label_as_one(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]

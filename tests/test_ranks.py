@@ -99,6 +99,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["image", "table"])
 def test_two_processes_are_one(kind: str, alone: Callable[[str], Path], tmp_path: Path) -> None:
     train(2, tmp_path / "2", kind=kind)
@@ -111,6 +112,7 @@ def test_two_processes_are_one(kind: str, alone: Callable[[str], Path], tmp_path
     assert one["kinds"] == two["kinds"], "after training the batch norms are the network's own again"
 
 
+@pytest.mark.slow
 def test_resume_with_another_number_of_processes(alone: Callable[[str], Path], tmp_path: Path) -> None:
     train(2, tmp_path / "split", epochs=11)
     assert (tmp_path / "split" / "step-00000010.json").is_file()

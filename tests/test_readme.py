@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from conftest import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -14,6 +16,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_python_block_prints_what_the_readme_says(tmp_path: Path) -> None:
     code, shown = blocks("python")[0], blocks("text")[0]
     assert len([line for line in code.splitlines() if line.strip()]) <= 12

@@ -85,6 +85,7 @@ def contract(source: Path, *select: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *select], env=environment(source), capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_removed_loss_leaves_the_command_and_the_tests(package_copy: Path) -> None:
     assert "sscl" in listed(package_copy)
     (package_copy / "pucl/losses/sscl.py").unlink()
@@ -94,6 +95,7 @@ def test_a_removed_loss_leaves_the_command_and_the_tests(package_copy: Path) -> 
     assert "[sscl" not in run.stdout and "[pucl" in run.stdout
 
 
+@pytest.mark.slow
 def test_an_added_loss_with_a_wrong_gradient_fails_the_tests(package_copy: Path) -> None:
     (package_copy / "pucl/losses/crooked.py").write_text(WRONG_GRADIENT, encoding="utf-8")
     assert "crooked" in listed(package_copy)

@@ -233,6 +233,7 @@ def test_evidence_must_fit_together() -> None:
 # Size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pillow", [True, False], ids=["pillow", "no pillow"])
 def test_pictures_of_noise_fit(pillow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not pillow:

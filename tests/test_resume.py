@@ -48,6 +48,7 @@ class StoppedError(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -81,6 +82,7 @@ def test_resumed_run_is_the_same_run(change: dict[str, Any], tmp_path: Path) -> 
     assert told == whole_told and [line["epoch"] for line in told] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_signal_saves_in_the_middle_of_an_epoch(number: signal.Signals, tmp_path: Path) -> None:
     calls, before = 100, signal.getsignal(number)
@@ -104,6 +106,7 @@ def test_signal_saves_in_the_middle_of_an_epoch(number: signal.Signals, tmp_path
     assert torch.equal(weights(whole.encoder), weights(run(view=view, checkpoints=folder, resume=True).encoder))
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path, command: Command) -> None:
     """A process is killed while it trains; what goes on, and what was never killed, need no process of their own."""
     began = time.monotonic()

@@ -40,6 +40,7 @@ def test_training_lowers_the_loss_and_reports_every_epoch() -> None:
     assert heard[-1].loss < heard[0].loss - 0.1
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights() -> None:
     state = torch.get_rng_state()
     first, again = (weights(pretrain(X, S, config=QUICK).encoder) for _ in range(2))
@@ -118,6 +119,7 @@ def test_an_error_while_reading_reaches_the_caller() -> None:
         next(batches)
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_are_the_runs_alone() -> None:
     configs = [replace(QUICK, seed=seed) for seed in range(3)]
     alone = [pretrain(X, S, config=config) for config in configs]
@@ -128,6 +130,7 @@ def test_runs_side_by_side_are_the_runs_alone() -> None:
         assert one.history == work.result().history
 
 
+@pytest.mark.slow
 def test_held_out_labels_are_hidden_and_watched() -> None:
     trained = pretrain(X, S, config=replace(QUICK, held_out=0.2))
     assert len(trained.held_out) == 20 and S[trained.held_out].all()
@@ -156,6 +159,7 @@ def test_compiled_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(plain.encoder.state_dict()) == list(fast.encoder.state_dict())
 
 
+@pytest.mark.slow
 def test_clipping_shortens_long_gradients_only() -> None:
     free, loose, tight = (
         weights(pretrain(X, S, config=replace(QUICK, clip=clip)).encoder) for clip in (None, 1e6, 1e-3)
