@@ -58,8 +58,8 @@ def test_the_name_of_label_spreading() -> None:
         assert same(pseudo_label(z, labelled, method="walks", repeats=1), now)
     x, s = z.numpy(), labelled.numpy()
     with pytest.warns(FutureWarning, match=message):
-        labeller = pucl.PseudoLabeler(method="walks", random_state=0).fit(x, s)
-    assert labeller.prior_ == pucl.PseudoLabeler(method="label_spreading", random_state=0).fit(x, s).prior_
+        labeller = pucl.PseudoLabeller(method="walks", random_state=0).fit(x, s)
+    assert labeller.prior_ == pucl.PseudoLabeller(method="label_spreading", random_state=0).fit(x, s).prior_
     with pytest.warns(FutureWarning, match=message):
         model = pucl.PUClassifier(labeller="walks", encoder="raw", random_state=0).fit(x, s)
     assert "label_spreading" in model.summary() and "walks" not in model.summary()
@@ -68,7 +68,7 @@ def test_the_name_of_label_spreading() -> None:
 def test_unknown_names_are_answered_with_the_nearest_of_both_families() -> None:
     z, labelled, _ = broad(120)
     for wrong, near in (("stakced", "stacked"), ("prototype", "prototypes"), ("label_spread", "label_spreading")):
-        with pytest.raises(InputError, match=f"^unknown labeller '{wrong}': did you mean '{near}'"):
+        with pytest.raises(InputError, match=f"^pucl.pseudo_label: unknown labeller '{wrong}': did you mean '{near}'"):
             pseudo_label(z, labelled, method=wrong)
 
 
