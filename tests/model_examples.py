@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from pucl.data.own import ReadOptions
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.fitting.own import fit_own
@@ -78,7 +79,7 @@ def write_images(folder: Path, *, colour: bool = False, side: int = 8, n: int = 
 
 
 def fitted(source: Path | str, reading: dict[str, Any] | None = None, **options: Any) -> Model:
-    return fit_own(source, reading or {}, FitOptions(**{**QUICK, **options}), max_rows=1000)
+    return fit_own(source, ReadOptions(**(reading or {})), FitOptions(**{**QUICK, **options}), max_rows=1000)
 
 
 def table_model(tmp_path: Path, **options: Any) -> Model:

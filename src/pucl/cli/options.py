@@ -3,12 +3,15 @@
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from pucl.cli.signing import number_or_text
 from pucl.errors import InputError, bad_argument, unknown_name
+
+if TYPE_CHECKING:
+    from pucl.data.own import ReadOptions
 
 
 def names_of(*families: str, also: tuple[str, ...] = ()) -> Callable[[str], list[str]]:
@@ -83,13 +86,15 @@ def with_config(verb: Callable[..., None], config: Path | None, given: Mapping[s
     return {name: stored.get(name) if value is None else value for name, value in given.items()}
 
 
-def reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `pucl.read`; lists of columns may be written with commas."""
+def reading(options: Mapping[str, Any]) -> "ReadOptions":
+    """How to read the data; lists of columns may be written with commas."""
     found = {name: options[name] for name in READING if options.get(name) is not None}
     for name in ("columns", "categorical"):
         if isinstance(found.get(name), str):
             found[name] = tuple(part.strip() for part in found[name].split(",") if part.strip())
-    return found
+    from pucl.data.own import ReadOptions
+
+    return ReadOptions(**found)
 
 
 def _read(verb: str, config: Path) -> dict[str, Any]:

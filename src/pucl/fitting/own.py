@@ -1,14 +1,14 @@
 """People's own files and folders to a model, or to an estimate of π."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pucl.data.own import OwnData, read, sample
+from pucl.data.own import OwnData, ReadOptions, sample
 from pucl.data.own.batch import load
 from pucl.device import pick_device
 from pucl.encoders.embedding import embed
@@ -27,7 +27,7 @@ from pucl.registry import get
 
 def fit_own(
     source: str | Path,
-    reading: Mapping[str, Any],
+    reading: ReadOptions,
     options: FitOptions,
     *,
     max_rows: int,
@@ -39,7 +39,7 @@ def fit_own(
 
     Args:
         source: what `pucl.read` takes.
-        reading: its options.
+        reading: how to read it.
         options: what was asked for.
         max_rows: rows that are learnt from at most; all labelled positives and a random choice of the others.
         device: where to train.
@@ -52,8 +52,8 @@ def fit_own(
     with _heard() as texts:
         data, whole = _some(source, reading, max_rows, options.seed)
         content = load(data.rows)
-        schema, rows = learn_schema(data, content=content, categorical=reading.get("categorical", ()))
-        schema = replace(schema, resize=reading.get("size") is not None)
+        schema, rows = learn_schema(data, content=content, categorical=reading.categorical)
+        schema = replace(schema, resize=reading.size is not None)
         fitted = fit(rows, data.s, schema, options, device=device, on_progress=on_progress)
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     record = replace(
@@ -61,7 +61,7 @@ def fit_own(
         warnings=tuple(dict.fromkeys([*texts, *fitted.model.record.warnings])),
         source=Path(source).name,
         source_rows=whole,
-        id_column=reading.get("id_column"),
+        id_column=reading.id_column,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=command,
     )
@@ -69,7 +69,7 @@ def fit_own(
 
 
 def prior_of_own(
-    source: str | Path, reading: Mapping[str, Any], *, model: str | Path | None, method: str, max_rows: int, seed: int
+    source: str | Path, reading: ReadOptions, *, model: str | Path | None, method: str, max_rows: int, seed: int
 ) -> PriorEstimate:
     """π of a file or a folder, through the embedding of a model or from the rows as they are."""
     if method != AUTO:
@@ -79,14 +79,14 @@ def prior_of_own(
     if loaded is not None:
         z = embed(loaded.encoder, loaded.schema.rows(data))
     else:
-        z = encode_raw(learn_schema(data, categorical=reading.get("categorical", ()))[1]).z
+        z = encode_raw(learn_schema(data, categorical=reading.categorical)[1]).z
     return estimate_prior(z, data.s, method=method, seed=seed)
 
 
-def _some(source: str | Path, reading: Mapping[str, Any], max_rows: int, seed: int) -> tuple[OwnData, int]:
+def _some(source: str | Path, reading: ReadOptions, max_rows: int, seed: int) -> tuple[OwnData, int]:
     """At most `max_rows` rows, all labelled positives among them, and how many there are."""
     check_count("pucl", "rows", max_rows)
-    data = read(source, **reading)
+    data = reading.read(source)
     return (sample(data, max_rows, seed=seed, keep_positives=True) if len(data) > max_rows else data), len(data)
 
 

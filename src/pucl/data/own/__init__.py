@@ -6,7 +6,18 @@ scored, and `TableTransform` turns tables into float32 rows, the same way at tra
 
 from pucl.data.own.batch import Batch, Rows, Table
 from pucl.data.own.opening import batches, open_rows
-from pucl.data.own.reading import OwnData, read, sample
+from pucl.data.own.reading import OwnData, ReadOptions, read, sample
 from pucl.data.own.transform import TableTransform
 
-__all__ = ["Batch", "OwnData", "Rows", "Table", "TableTransform", "batches", "open_rows", "read", "sample"]
+__all__ = [
+    "Batch",
+    "OwnData",
+    "ReadOptions",
+    "Rows",
+    "Table",
+    "TableTransform",
+    "batches",
+    "open_rows",
+    "read",
+    "sample",
+]

@@ -123,6 +123,26 @@ def read(
     return OwnData(rows, s, ids)
 
 
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a source: the other arguments of `read`, as one value."""
+
+    positives: Any = None
+    label: Any = None
+    positive_value: Any = None
+    id_column: str | None = None
+    kind: Kind | None = None
+    columns: Sequence[str] | None = None
+    categorical: Sequence[str] = ()
+    key: str | None = None
+    size: Any = None
+    skip_unreadable: bool = False
+
+    def read(self, source: Any) -> OwnData:
+        """The source, read so."""
+        return read(source, **vars(self))
+
+
 def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False) -> OwnData:
     """A uniform random subset of `n` rows in their order, from one streaming pass that holds no more than them.
 
