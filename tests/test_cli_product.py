@@ -46,12 +46,12 @@ def test_from_data_to_a_report(pucl: Command, tmp_path: Path) -> None:
     fit = pucl("fit", "people.csv", *READ, *QUICK, "--out", "model")
     assert fit.code == 0 and fit.err == "" and "60 rows (table), 20 of them labelled positives" in fit.out
     predict = pucl("predict", "model", "people.csv", "--id-column", "id", "--out", "deep/scores.csv")
-    assert predict == (0, predict.out, "") and predict.out.startswith("60 rows, ")
+    assert predict == (0, predict.out, "") and " of 60 rows labelled positive (" in predict.out
     assert (tmp_path / "deep" / "scores.csv").read_text(encoding="utf-8").startswith("id,probability,label,reliability")
     shown = pucl("inspect", "model")
-    assert shown.code == 0 and "Takes: age, city, height" in shown.out and "given" in shown.out
+    assert shown.code == 0 and "Input: age, city, height." in shown.out and "given" in shown.out
     report = pucl("report", "model")
-    assert report == (0, f"Report: {Path('model/report.html')}\n", "")
+    assert report == (0, f"Report: {Path('model/report.html')} (open it in a browser)\n", "")
     assert "<html" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
     assert "pucl fit people.csv" in str(load_model("model").record.command)
 
@@ -76,7 +76,7 @@ def test_every_verb_speaks_json(pucl: Command) -> None:
 
 def test_a_prior_through_a_model(pucl: Command, model: str) -> None:
     words = ("prior", "people.csv", *READ, "--method", "elkan_noto")
-    assert pucl(*words, "--model", model).out.endswith(", by elkan_noto\n")
+    assert pucl(*words, "--model", model).out.endswith(" by elkan_noto\n")
     assert pucl(*words, "--model", "nowhere").code == 2
     assert pucl(*words, "--rows", "40", "--columns", "age").code == 0
 
@@ -84,7 +84,9 @@ def test_a_prior_through_a_model(pucl: Command, model: str) -> None:
 def test_images_and_vectors(pucl: Command, tmp_path: Path) -> None:
     write_images(tmp_path / "pictures")
     assert pucl("fit", "pictures", *QUICK, "--out", "of-pictures").code == 0
-    assert pucl("predict", "of-pictures", "pictures", "--out", "p.csv").out.startswith("24 rows")
+    assert pucl("predict", "of-pictures", "pictures", "--out", "p.csv").out.endswith(
+        f" of 24 rows labelled positive (probability above 0.5)\nScores: {Path('p.csv')}\n"
+    )
     np.save("v.npy", vectors())
     np.save("s.npy", S)
     assert pucl("fit", "v.npy", "--label", "s.npy", *QUICK, "--out", "of-vectors").code == 0
@@ -358,5 +360,5 @@ def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(pucl: Command, model: str) ->
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
-    assert run.stdout.startswith("60 rows") and "60 rows" in shown
+    assert "60 rows labelled" in run.stdout and "60 rows" in shown
     assert pucl(*words[3:]).err == ""

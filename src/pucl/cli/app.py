@@ -50,9 +50,9 @@ def list_entries(
     family: Annotated[
         str | None, typer.Argument(help=f"One of: {', '.join(FAMILIES)}.", autocompletion=_families)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Show what is registered: losses, encoders, data sets and the rest.
+    """List what can be chosen by name: losses, encoders, views, data sets and so on.
 
     Example: pucl list losses
     """
@@ -79,10 +79,10 @@ def list_entries(
 
 @app.command(cls=Verb)
 def demo(
-    seed: Annotated[int, typer.Option(help="Draws the split, the labels, the weights and the views.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path("pucl-demo"),
 ) -> None:
-    """Odd against even handwritten digits from 100 labelled positives, in under a minute.
+    """Tell odd from even handwritten digits with 100 labelled positives, in under a minute.
 
     Example: pucl demo --seed 1
     """

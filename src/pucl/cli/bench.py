@@ -12,12 +12,12 @@ app = typer.Typer()
 RESULTS = Path("results/benchmark.jsonl")
 GOALS = Path("paper/reach.toml")
 NAMES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
-Results = Annotated[Path, typer.Option(help="File of results, one JSON line a cell.")]
+Results = Annotated[Path, typer.Option(help="File of results, one JSON line per cell.")]
 
 
 @app.callback(invoke_without_command=True)
 def root(context: typer.Context) -> None:
-    """The benchmark: run grids of the paper's experiments, resumably, and compare with the published numbers.
+    """The benchmark: run grids of the paper's experiments and compare with the published numbers.
 
     Example: pucl bench run paper/smoke.toml
     """
@@ -32,18 +32,18 @@ def run(
         list[str] | None,
         typer.Option(help="Cells with this in their name, or key=value (task, seed, readout …); may be repeated."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="How many units of work at a time, on one device.")] = 1,
-    stale: Annotated[bool, typer.Option("--stale", help="Run cells made by an earlier revision again, too.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Run all cells, encoders included, anew.")] = False,
+    jobs: Annotated[int, typer.Option(help="How many cells to run at the same time, on one device.")] = 1,
+    stale: Annotated[bool, typer.Option("--stale", help="Also run cells again whose code has changed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run all cells again, encoders included.")] = False,
     results: Results = RESULTS,
     encoders: Annotated[
-        Path | None, typer.Option(help="Folder for trained encoders; beside the results by default.")
+        Path | None, typer.Option(help="Folder for trained encoders (default: encoders, next to the results).")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 …; a GPU if there is one.")] = None,
-    commit: Annotated[str | None, typer.Option(help="What to write down where there is no git.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.")] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … (default: a GPU if there is one).")] = None,
+    commit: Annotated[str | None, typer.Option(help="Commit to store with the results where there is no git.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be run.")] = False,
 ) -> None:
-    """Run the cells of a grid that have no result yet. It may be killed at any time and goes on when called again.
+    """Run the cells of a grid that have no result yet. It can be stopped at any time; the same command continues.
 
     Example: pucl bench run paper/benchmark1.toml --only task=fmnist1 --only seed=0,1 --jobs 4
     """
@@ -82,10 +82,10 @@ def run(
 
 @app.command(cls=Verb)
 def add(
-    files: Annotated[list[Path], typer.Argument(help="Files of results, of other machines for example.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of results, for example from other machines.")],
     results: Results = RESULTS,
 ) -> None:
-    """Merge files of results into one, without duplicates; of every cell the newest line is kept.
+    """Merge files of results into one without duplicates; the newest result of each cell is kept.
 
     Example: pucl bench add from-the-other-machine.jsonl
     """

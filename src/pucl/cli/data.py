@@ -12,7 +12,7 @@ app = typer.Typer()
 
 @app.callback(invoke_without_command=True)
 def root(context: typer.Context) -> None:
-    """Official data sets: what is on this machine, and how to get the rest.
+    """Official data sets: list what is on this machine and download the rest.
 
     Example: pucl data list
     """
@@ -21,8 +21,8 @@ def root(context: typer.Context) -> None:
 
 
 @app.command("list", cls=Verb)
-def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False) -> None:
-    """Show every official data set: its tasks, whether it is here, its size, where to get it.
+def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False) -> None:
+    """List the official data sets: their tasks, whether they are on this machine, their size and origin.
 
     Example: pucl data list --json
     """
@@ -46,7 +46,7 @@ def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
         table.add_row(row["name"], ", ".join(row["tasks"]), row["state"], size, row["url"])
     console = Console()
     console.print(table)
-    console.print(f"Get one with 'pucl data prepare NAME', or set {VARIABLE} to the folder that holds them.")
+    console.print(f"Download one: pucl data prepare NAME. If they are elsewhere, set {VARIABLE} to that folder.")
 
 
 def _describe(source: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _names(incomplete: str) -> list[str]:
 def prepare(
     name: Annotated[str, typer.Argument(help="A data set or a task made of it.", autocompletion=_names)],
 ) -> None:
-    """Check a data set that is here, or download it: resumed, verified, whole or not at all.
+    """Download a data set and verify it, or verify it where it is here already. Downloads can be resumed.
 
     Example: pucl data prepare cifar10
     """
@@ -86,5 +86,5 @@ def prepare(
     for source in sources_of(name):
         with progress_bar() as report:
             fetched = prepare_source(source, report=report)
-        checked = f"{len(source.files)} checksums fit" if source.files else "no checksums are published for its images"
-        typer.echo(f"{source.name}: {'fetched into' if fetched else 'already in'} {source.folder} ({checked})")
+        checked = f"{len(source.files)} checksums verified" if source.files else "no checksums are published"
+        typer.echo(f"{source.name}: {'downloaded to' if fetched else 'already in'} {source.folder} ({checked})")

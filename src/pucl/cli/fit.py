@@ -9,12 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from pucl.cli.options import (
-    MOST,
+    MAX_ROWS,
+    MODEL,
+    OUTPUT,
+    TRAINING,
     AsJson,
     Categorical,
     Columns,
     Config,
     Data,
+    Device,
     IdColumn,
     Key,
     Kind,
@@ -38,9 +42,12 @@ CHOICES = (
 )  # fmt: skip
 
 
+def _pick(family: str, text: str, *more: str) -> Any:
+    return typer.Option(help=text, autocompletion=names_of(family, *more, also=("auto",)), rich_help_panel=MODEL)
+
+
 def fit(
     data: Data,
-    out: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
     positives: Positives = None,
     label: Label = None,
     positive_value: PositiveValue = None,
@@ -54,50 +61,51 @@ def fit(
     rows: Rows = None,
     prior: Annotated[
         str | None,
-        typer.Option(
-            help="Share of positives among the other rows, or an estimator's name.",
-            autocompletion=names_of("priors", also=("auto",)),
-        ),
+        _pick("priors", "Share of positives among the unlabelled rows: a number or an estimator ('pucl list priors')."),
     ] = None,
     objective: Annotated[
-        str | None, typer.Option(help="See 'pucl list losses'.", autocompletion=names_of("losses", also=("auto",)))
+        str | None, _pick("losses", "Contrastive loss of the encoder; see 'pucl list losses'.")
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(
-            help="See 'pucl list encoders'; raw: the rows as they are.",
-            autocompletion=names_of("encoders", also=("auto",)),
-        ),
+        _pick("encoders", "Network; see 'pucl list encoders'. 'raw' uses the rows as they are, without training."),
     ] = None,
-    view: Annotated[
-        str | None, typer.Option(help="See 'pucl list views'.", autocompletion=names_of("views", also=("auto",)))
-    ] = None,
+    view: Annotated[str | None, _pick("views", "Augmentation of the rows; see 'pucl list views'.")] = None,
     labeller: Annotated[
         str | None,
-        typer.Option(
-            help="See 'pucl list rankers' and 'pucl list pseudo-labellers'.",
-            autocompletion=names_of("rankers", "pseudo-labellers", also=("auto",)),
-        ),
+        _pick("rankers", "Pseudo-labeller; see 'pucl list rankers' and '… pseudo-labellers'.", "pseudo-labellers"),
     ] = None,
     head: Annotated[
         str | None,
         typer.Option(
-            help="linear, kernel, mlp, knn or auto.", autocompletion=words("auto", "linear", "kernel", "mlp", "knn")
+            help="Classifier on the embedding: linear, kernel, mlp, knn or auto.",
+            autocompletion=words("auto", "linear", "kernel", "mlp", "knn"),
+            rich_help_panel=MODEL,
         ),
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="τ of the objective.  [default: 0.5]")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Of the encoder's training.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Of the encoder's training.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of the encoder's training.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Temperature τ of the loss (default: 0.5).", rich_help_panel=TRAINING)
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs of the encoder.", rich_help_panel=TRAINING)] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Batch size of the encoder.", rich_help_panel=TRAINING)] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Learning rate of the encoder.", rich_help_panel=TRAINING)
+    ] = None,
     fine_tune: Annotated[
-        bool | None, typer.Option("--fine-tune/--no-fine-tune", help="Train encoder and head together in the end.")
+        bool | None,
+        typer.Option(
+            "--fine-tune/--no-fine-tune",
+            help="Train encoder and head together at the end; kept only if it ranks hidden positives better.",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
     seed: Seed = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 …; a GPU if there is one.")] = None,
+    device: Device = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the model.", rich_help_panel=OUTPUT)] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a classifier from known positives and rows nobody looked at. What is not given is picked from the data.
+    """Learn a classifier from labelled positives and unlabelled rows. Options left out are chosen from the data.
 
     Example: pucl fit customers.csv --label known_fraud --id-column customer --out model
 
@@ -110,9 +118,9 @@ def fit(
     from dataclasses import replace
 
     from pucl.cli.console import progress_bar
-    from pucl.cli.show import show_model
     from pucl.fitting.own import fit_own
     from pucl.fitting.plan import FitOptions
+    from pucl.models.describe import describe
     from pucl.models.folder import check_out, save_model
 
     check_out(options["out"])
@@ -120,15 +128,15 @@ def fit(
     wanted = FitOptions(**chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit")
     with progress_bar() as report:
         model = fit_own(
-            data, reading(options), wanted, max_rows=_or(options["rows"], MOST), device=options["device"],
+            data, reading(options), wanted, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
             command=_command(), on_progress=report,
         )  # fmt: skip
         folder = save_model(options["out"], model)
     if options["json"]:
         typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
         return
-    show_model(replace(model.record, warnings=()))  # which people have seen on stderr
-    typer.echo(f"\nModel: {folder}\nGo on with: pucl report {folder}, pucl predict {folder} DATA --out scores.csv")
+    seen = replace(model.record, warnings=())  # people have seen the warnings on stderr
+    typer.echo(f"Model saved to {folder}\n\n{describe(seen)}\n\n{_next_steps(folder)}")
 
 
 def prior(
@@ -145,19 +153,15 @@ def prior(
     skip_unreadable: SkipUnreadable = None,
     rows: Rows = None,
     model: Annotated[
-        Path | None, typer.Option(help="Use the embedding of this model; else the rows as they are.")
+        Path | None,
+        typer.Option(help="Use the embedding of this model, not the rows as they are.", rich_help_panel=MODEL),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="See 'pucl list priors'.  [default: auto]", autocompletion=names_of("priors", also=("auto",))
-        ),
-    ] = None,
+    method: Annotated[str | None, _pick("priors", "Estimator; see 'pucl list priors' (default: auto).")] = None,
     seed: Seed = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate the share of positives among the rows that are not known ones.
+    """Estimate the share of positives among the unlabelled rows, with an interval.
 
     Example: pucl prior customers.csv --label known_fraud
     """
@@ -169,12 +173,14 @@ def prior(
 
     found = prior_of_own(
         data, reading(options), model=options["model"], method=_or(options["method"], "auto"),
-        max_rows=_or(options["rows"], MOST), seed=_or(options["seed"], 0),
+        max_rows=_or(options["rows"], MAX_ROWS), seed=_or(options["seed"], 0),
     )  # fmt: skip
     if options["json"]:
         typer.echo(json.dumps(asdict(found)))
     else:
-        typer.echo(f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f}), by {found.method}")
+        from pucl.models.describe import describe_prior
+
+        typer.echo(f"Positives among the unlabelled rows: {describe_prior(found)}")
 
 
 def _prior(value: Any) -> float | str | None:
@@ -182,6 +188,11 @@ def _prior(value: Any) -> float | str | None:
         return None if value is None else float(value)
     except ValueError:
         return str(value)
+
+
+def _next_steps(folder: Path) -> str:
+    model = shlex.quote(str(folder))
+    return f"Next: pucl report {model}\n      pucl predict {model} DATA --out scores.csv"
 
 
 def _or(value: Any, default: Any) -> Any:

@@ -6,25 +6,30 @@ from typing import Annotated
 
 import typer
 
-from pucl.cli.options import AsJson, Data, IdColumn, Key, ModelFolder, SkipUnreadable
+from pucl.cli.options import DATA, OUTPUT, AsJson, Data, IdColumn, Key, ModelFolder, SkipUnreadable
 
 
 def predict(
     model: ModelFolder,
     data: Data,
-    out: Annotated[Path, typer.Option(help="File for the scores: .parquet or .csv.")],
+    out: Annotated[Path, typer.Option(help="File for the scores: .parquet or .csv.", rich_help_panel=OUTPUT)],
     id_column: IdColumn = None,
     key: Key = None,
-    threshold: Annotated[float, typer.Option(help="Probability above which a row is called positive.")] = 0.5,
+    threshold: Annotated[float, typer.Option(help="A row above this probability is labelled positive.")] = 0.5,
     batch_size: Annotated[int, typer.Option(help="Rows held in memory at a time.")] = 8192,
-    resize: Annotated[bool, typer.Option("--resize", help="Resize images to the size of training.")] = False,
+    resize: Annotated[
+        bool, typer.Option("--resize", help="Resize images to the size of training.", rich_help_panel=DATA)
+    ] = False,
     skip_unreadable: SkipUnreadable = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse categories and missing values that training did not have.")
+        bool,
+        typer.Option(
+            "--strict", help="Refuse categories and missing values that training did not have.", rich_help_panel=DATA
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score rows with a model: id, probability, label and reliability, streamed in constant memory.
+    """Score rows with a model: id, probability, label and reliability of each, for files of any size.
 
     Example: pucl predict model customers.parquet --id-column customer --out scores.parquet
     """
@@ -42,15 +47,16 @@ def predict(
     if as_json:
         typer.echo(json.dumps({"rows": found.rows, "positive": found.positive, "out": str(found.path)}))
     else:
-        typer.echo(f"{found.rows:,} rows, {found.positive:,} called positive: {found.path}")
+        share = f"{found.positive:,} of {found.rows:,} rows labelled positive (probability above {threshold:g})"
+        typer.echo(f"{share}\nScores: {found.path}")
 
 
 def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
-    """Show what a model was trained on, what was picked and why, and how good it is estimated to be.
+    """Show what a model was trained on, how good it is estimated to be, what was chosen and why.
 
     Example: pucl inspect model --json
     """
-    from pucl.cli.show import show_model
+    from pucl.models.describe import describe
     from pucl.models.folder import read_card
 
     card = read_card(model)
@@ -58,17 +64,17 @@ def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
         about = {"format": card.format, "written_by": card.written_by, "schema": card.schema.to_dict()}
         typer.echo(json.dumps(about | card.record.to_dict(), ensure_ascii=False))
         return
-    show_model(card.record)
     columns = ", ".join(card.schema.needed) or " × ".join(map(str, card.schema.shape))
-    typer.echo(f"Takes: {columns}\nWritten by pucl {card.written_by}, format {card.format}")
+    written = f"Saved by pucl {card.written_by} (format {card.format})."
+    typer.echo(f"{describe(card.record)}\nInput: {columns}.\n{written}")
 
 
 def report(
     model: ModelFolder,
-    out: Annotated[Path | None, typer.Option(help="HTML file; report.html in the model's folder by default.")] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML file (default: report.html in the model's folder).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a report to look at in a browser: one file, works offline.
+    """Write a report as one HTML file that works offline: quality, threshold, rows worth a look.
 
     Example: pucl report model --out report.html
     """
@@ -79,7 +85,11 @@ def report(
     loaded, path = load_model(model), out or model / "report.html"
     check_file("pucl report", "--out", path, (".html", ".htm"))
     write_report(path, loaded)
-    typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else f"Report: {path}")
+    typer.echo(
+        json.dumps({"out": str(path), "bytes": path.stat().st_size})
+        if as_json
+        else f"Report: {path} (open it in a browser)"
+    )
 
 
 def export(
@@ -87,7 +97,7 @@ def export(
     onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
     as_json: AsJson = False,
 ) -> None:
-    """Export encoder, normalisation and head as one ONNX file, checked against onnxruntime.
+    """Export a model as one ONNX file: encoder, normalisation and head, checked against onnxruntime.
 
     Example: pucl export model --onnx model.onnx
     """
@@ -95,4 +105,8 @@ def export(
     from pucl.models.folder import load_model
 
     path = export_onnx(load_model(model), onnx)
-    typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else f"ONNX: {path}")
+    _wrote(f"ONNX model: {path}", path, as_json=as_json)
+
+
+def _wrote(message: str, path: Path, *, as_json: bool) -> None:
+    typer.echo(json.dumps({"out": str(path), "bytes": path.stat().st_size}) if as_json else message)

@@ -1,4 +1,4 @@
-"""Options that several verbs share: how data is read, names that complete, and a TOML file in the place of options."""
+"""Options that several verbs share: how data is read, names that complete, and a TOML file instead of options."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -12,6 +12,8 @@ from pucl.errors import InputError, bad_argument, unknown_name
 
 if TYPE_CHECKING:
     from pucl.data.own import ReadOptions
+
+MAX_ROWS = 200_000  # used unless --rows says otherwise
 
 
 def names_of(*families: str, also: tuple[str, ...] = ()) -> Callable[[str], list[str]]:
@@ -35,38 +37,81 @@ def words(*known: str) -> Callable[[str], list[str]]:
     return complete
 
 
+# Panels of --help: what belongs together stands together.
+DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
+
 Data = Annotated[str, typer.Argument(help="A table (.csv, .tsv, .parquet, .arrow), an array (.npy, .npz) or a folder.")]
 ModelFolder = Annotated[Path, typer.Argument(help="A folder that 'pucl fit' wrote.")]
 Positives = Annotated[
-    str | None, typer.Option(help="File that lists the known positives: ids, file names or row numbers, one a line.")
+    str | None,
+    typer.Option(
+        help="File that lists the labelled positives: ids, file names or row numbers, one per line.",
+        rich_help_panel=DATA,
+    ),
 ]
-Label = Annotated[str | None, typer.Option(help="Column that is 1 for known positives and 0 for all other rows.")]
-PositiveValue = Annotated[str | None, typer.Option(help="Which of the two values of --label means a known positive.")]
-IdColumn = Annotated[str | None, typer.Option(help="Column with the ids of the rows.")]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that is 1 for labelled positives and 0 for unlabelled rows; a .npy file for arrays.",
+        rich_help_panel=DATA,
+    ),
+]
+PositiveValue = Annotated[
+    str | None,
+    typer.Option(help="The value of --label that marks a positive, if not 1 or true.", rich_help_panel=DATA),
+]
+IdColumn = Annotated[str | None, typer.Option(help="Column with the ids of the rows.", rich_help_panel=DATA)]
 Kind = Annotated[
     str | None,
     typer.Option(
-        help="image, table or vector; by the data if not given.", autocompletion=words("image", "table", "vector")
+        help="image, table or vector (default: detected).",
+        autocompletion=words("image", "table", "vector"),
+        rich_help_panel=DATA,
     ),
 ]
-Columns = Annotated[str | None, typer.Option(help="Feature columns, separated by commas; all others by default.")]
-Categorical = Annotated[str | None, typer.Option(help="Columns of numbers that mean categories, separated by commas.")]
-Size = Annotated[int | None, typer.Option(help="Resize images to this many pixels a side.")]
-Key = Annotated[str | None, typer.Option(help="Array of a .npz file that holds the rows; the only one by default.")]
-SkipUnreadable = Annotated[
-    bool | None, typer.Option("--skip-unreadable", help="Leave out images that cannot be read, with a warning.")
+Columns = Annotated[
+    str | None, typer.Option(help="Feature columns, separated by commas (default: all).", rich_help_panel=DATA)
 ]
-Rows = Annotated[int | None, typer.Option(help="Most rows to learn from, all positives kept.  [default: 200000]")]
-Seed = Annotated[int | None, typer.Option(help="The same seed gives the same result.  [default: 0]")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Config = Annotated[Path | None, typer.Option(help="TOML file with any of these options; the command line wins.")]
+Categorical = Annotated[
+    str | None,
+    typer.Option(help="Columns whose numbers are categories, separated by commas.", rich_help_panel=DATA),
+]
+Size = Annotated[int | None, typer.Option(help="Resize images to this many pixels per side.", rich_help_panel=DATA)]
+Key = Annotated[
+    str | None, typer.Option(help="Array of a .npz file that holds the rows, if it has several.", rich_help_panel=DATA)
+]
+SkipUnreadable = Annotated[
+    bool | None,
+    typer.Option("--skip-unreadable", help="Skip images that cannot be read, with a warning.", rich_help_panel=DATA),
+]
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        help="Use at most this many rows: all labelled positives and a random sample of the others "
+        f"(default: {MAX_ROWS:,}).",
+        rich_help_panel=DATA,
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option(help="The same seed gives the same result (default: 0).", rich_help_panel=TRAINING)
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="cpu, cuda, cuda:1 … (default: a GPU if there is one).", rich_help_panel=TRAINING),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file with any of these options; the command line takes precedence.", rich_help_panel=OUTPUT
+    ),
+]
 READING = (
     "positives", "label", "positive_value", "id_column", "kind", "columns", "categorical", "key", "size",
     "skip_unreadable",
 )  # fmt: skip
 LISTS = ("positives", "columns", "categorical")  # which a file may give as lists
 NUMBERS = ("prior", "positive_value")  # which are texts on the command line and may be numbers in a file
-MOST = 200_000  # rows that are learnt from unless asked
 
 
 def with_config(verb: Callable[..., None], config: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:

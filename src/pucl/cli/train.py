@@ -5,44 +5,73 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pucl.cli.options import DATA, MODEL, OUTPUT, TRAINING, Device, names_of
+
 if TYPE_CHECKING:
     from pucl.training import TrainConfig
 
-# The same words as TrainConfig; None leaves its default.
-Positives = Annotated[Path | None, typer.Option(help="File that lists the labelled positives (own data).")]
-Label = Annotated[str | None, typer.Option(help="Column that says which rows are labelled positives (own data).")]
+# The names are those of TrainConfig; None leaves its default.
+Positives = Annotated[
+    Path | None, typer.Option(help="File that lists the labelled positives (own data).", rich_help_panel=DATA)
+]
+Label = Annotated[
+    str | None, typer.Option(help="Column that is 1 for labelled positives (own data).", rich_help_panel=DATA)
+]
+
+
+def _model(family: str, text: str) -> Any:
+    return typer.Option(help=text, autocompletion=names_of(family), rich_help_panel=MODEL)
+
+
+def _training(text: str, *flags: str) -> Any:
+    return typer.Option(*flags, help=text, rich_help_panel=TRAINING)
+
+
+def _output(text: str, *flags: str) -> Any:
+    return typer.Option(*flags, help=text, rich_help_panel=OUTPUT)
 
 
 def pretrain(
     data: Annotated[str, typer.Argument(help="A task (see 'pucl list datasets'), a file or a folder of images.")],
-    out: Annotated[Path, typer.Option(help="Folder for the encoder, the log and the checkpoints.")],
-    labelled: Annotated[int | None, typer.Option(help="How many positives of a task are labelled.")] = None,
+    out: Annotated[Path, _output("Folder for the encoder, the log and the checkpoints.")],
+    labelled: Annotated[
+        int | None, typer.Option(help="How many positives of a task are labelled.", rich_help_panel=DATA)
+    ] = None,
     positives: Positives = None,
     label: Label = None,
-    objective: Annotated[str, typer.Option(help="See 'pucl list losses'.")] = "pucl",
-    encoder: Annotated[str | None, typer.Option(help="See 'pucl list encoders'; by default by the data.")] = None,
-    view: Annotated[str | None, typer.Option(help="See 'pucl list views'; by default by the data.")] = None,
-    temperature: Annotated[float, typer.Option(help="τ of the objective.")] = 0.5,
-    prior: Annotated[float | None, typer.Option(help="Share of positives in the unlabelled rows, if known.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Samples per step, over all processes.")] = None,
-    optimiser: Annotated[str | None, typer.Option(help="lars, sgd or adamw.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="At the top of the schedule.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="On weights, not on biases and norms.")] = None,
-    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.")] = None,
-    labelled_share: Annotated[float | None, typer.Option(help="Share of labelled rows in every batch.")] = None,
-    held_out: Annotated[float | None, typer.Option(help="Share of the labels hidden to watch over-fitting.")] = None,
-    precision: Annotated[str | None, typer.Option(help="auto, float32 or bfloat16.")] = None,
-    deterministic: Annotated[bool, typer.Option("--deterministic", help="Deterministic cuDNN.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the labels, the weights, the batches and the views.")] = 0,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 …; a GPU if there is one.")] = None,
-    log: Annotated[Path | None, typer.Option(help="JSON lines, one per epoch; OUT/log.jsonl if not given.")] = None,
-    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard.")] = None,
-    checkpoint_every: Annotated[int, typer.Option(help="Epochs between checkpoints.")] = 10,
-    keep: Annotated[int, typer.Option(help="How many checkpoints are kept.")] = 2,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in OUT.")] = False,
+    objective: Annotated[str, _model("losses", "Contrastive loss; see 'pucl list losses'.")] = "pucl",
+    encoder: Annotated[
+        str | None, _model("encoders", "Network; see 'pucl list encoders' (default: chosen from the data).")
+    ] = None,
+    view: Annotated[
+        str | None, _model("views", "Augmentation; see 'pucl list views' (default: chosen from the data).")
+    ] = None,
+    temperature: Annotated[float, _training("Temperature τ of the loss.")] = 0.5,
+    prior: Annotated[
+        float | None,
+        typer.Option(help="Share of positives among the unlabelled rows, if known.", rich_help_panel=MODEL),
+    ] = None,
+    epochs: Annotated[int | None, _training("Passes over the data.")] = None,
+    batch_size: Annotated[int | None, _training("Rows per step, over all processes.")] = None,
+    optimiser: Annotated[str | None, _training("lars, sgd or adamw.")] = None,
+    learning_rate: Annotated[float | None, _training("Largest learning rate of the schedule.")] = None,
+    weight_decay: Annotated[float | None, _training("Of weights; biases and norms have none.")] = None,
+    clip: Annotated[float | None, _training("Largest norm of the gradient.")] = None,
+    labelled_share: Annotated[float | None, _training("Share of labelled rows in every batch.")] = None,
+    held_out: Annotated[float | None, _training("Share of labelled positives held out to watch overfitting.")] = None,
+    precision: Annotated[str | None, _training("auto, float32 or bfloat16.")] = None,
+    deterministic: Annotated[bool, _training("Deterministic cuDNN.", "--deterministic")] = False,
+    seed: Annotated[int, _training("Of the labels, the weights, the batches and the views.")] = 0,
+    device: Device = None,
+    log: Annotated[
+        Path | None, _output("Log as JSON lines, one per epoch (default: log.jsonl in the folder of --out).")
+    ] = None,
+    tensorboard: Annotated[Path | None, _output("Folder for TensorBoard.")] = None,
+    checkpoint_every: Annotated[int, _output("Epochs between checkpoints.")] = 10,
+    keep: Annotated[int, _output("How many checkpoints are kept.")] = 2,
+    resume: Annotated[bool, _output("Continue from the newest checkpoint in --out.", "--resume")] = False,
 ) -> None:
-    """Learn an encoder from positive and unlabelled data; interrupted, it goes on with --resume.
+    """Train an encoder on positive and unlabelled data; after an interruption, --resume continues.
 
     Example: pucl pretrain digits --labelled 100 --epochs 60 --out runs/digits
 
@@ -120,4 +149,7 @@ def _finish(
     if transform is not None:
         (out / "table.json").write_text(transform, encoding="utf-8")
     last = trained.history[-1]
-    typer.echo(f"{len(trained.history)} epochs, loss {last.loss:.4f}: encoder in {out}")
+    typer.echo(
+        f"Encoder saved to {out}: {len(trained.history)} epochs, loss {last.loss:.4f}\n"
+        f"Next, in Python: z = pucl.embed(pucl.load_encoder({str(out)!r}), x)"
+    )
