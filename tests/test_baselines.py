@@ -102,7 +102,7 @@ def test_a_missing_prior_is_said(entry: Entry) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"name": "nnpuu"}, "unknown baselines 'nnpuu': did you mean 'nnpu'?"),
+        ({"name": "nnpuu"}, "unknown baseline 'nnpuu': did you mean 'nnpu'?"),
         ({"prior": 1.5}, "baseline 'nnpu': prior must be a number strictly between 0 and 1; got 1.5"),
         ({"settings": {"epoch": 3}}, "unknown setting of baseline 'nnpu' 'epoch': did you mean 'epochs'?"),
         ({"settings": {"epochs": 0}}, "NnPUSettings: epochs must be a whole number ≥ 1; got 0"),

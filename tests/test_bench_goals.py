@@ -52,15 +52,15 @@ def test_pages_that_cannot_be_written(empty_bench: Command, tmp_path: Path, verb
         ),
         (
             f"[[goal]]\n{GOAL}readout = 'auto'".replace("cifar1", "cifarr1"),
-            "tasks: unknown datasets 'cifarr1': did you mean 'cifar1'? known: ",
+            "tasks: unknown data set 'cifarr1': did you mean 'cifar1'? known: ",
         ),
         (
             f"[[goal]]\n{GOAL}readout = 'auto'".replace("cnn7", "cnn8"),
-            "encoder: unknown encoders 'cnn8': did you mean 'cnn7'? ",
+            "encoder: unknown encoder 'cnn8': did you mean 'cnn7'? ",
         ),
         (
             f"[[goal]]\n{GOAL}readout = 'auto'\nobjective = 'puc'",
-            "objective: unknown losses 'puc': did you mean 'pucl'? ",
+            "objective: unknown loss 'puc': did you mean 'pucl'? ",
         ),
         (
             "[[goal]]\ntasks = 'cifar1'\nn_labelled = 1000\nmethod = 'nnpu'\nreadout = 'auto'",
@@ -69,7 +69,7 @@ def test_pages_that_cannot_be_written(empty_bench: Command, tmp_path: Path, verb
         ),
         (
             "[[goal]]\ntasks = 'cifar1'\nn_labelled = 1000\nmethod = 'nnpuu'",
-            "method: unknown baselines 'nnpuu': did you mean 'nnpu'? ",
+            "method: unknown baseline 'nnpuu': did you mean 'nnpu'? ",
         ),
         (f"[[goal]]\n{GOAL}readout = 'autoo'", "unknown readout 'autoo': did you mean 'auto'? known: auto, ceiling, "),
         (f"[[goal]]\n{GOAL}readout = 'auto'\nceiling = 'ceilin'", "unknown ceiling 'ceilin': did you mean 'ceiling'? "),
@@ -101,7 +101,7 @@ def test_goals_know_the_readouts_of_grids_and_of_results(tmp_path: Path) -> None
         ("cifar1 = 'text'", "cifar1 must be a table; got 'text'"),
         ("[cifar1]\nupu = 3", "cifar1.upu must be a text; got 3"),
         ("[cifar9]\nupu = 'x'", "unknown task 'cifar9': did you mean 'cifar3'? known: cifar1, cifar3, fmnist1"),
-        ("[cifar1]\nupuu = 'x'", "cifar1: unknown baselines 'upuu': did you mean 'upu'? known: "),
+        ("[cifar1]\nupuu = 'x'", "cifar1: unknown baseline 'upuu': did you mean 'upu'? known: "),
     ],
 )
 def test_what_is_wrong_with_notes(empty_bench: Command, tmp_path: Path, text: str, message: str) -> None:

@@ -141,17 +141,17 @@ def test_wrong_values_of_a_grid(empty_bench: Command, tmp_path: Path, text: str,
     [
         (
             PLACE.replace("digits", "digitz") + BASELINES,
-            "tasks: unknown datasets 'digitz': did you mean 'digits'? known: ",
+            "tasks: unknown data set 'digitz': did you mean 'digits'? known: ",
         ),
         (
             PLACE + BASELINES.replace("naive", "naiv"),
-            "methods: unknown baselines 'naiv': did you mean 'naive'? known: ",
+            "methods: unknown baseline 'naiv': did you mean 'naive'? known: ",
         ),
-        (PLACE + BASELINES.replace("raw", "rav"), "encoder: unknown encoders 'rav': did you mean 'raw'? known: "),
-        (with_recipe("").replace("sscl", "ssc"), "objectives: unknown losses 'ssc': did you mean 'sscl'? known: "),
+        (PLACE + BASELINES.replace("raw", "rav"), "encoder: unknown encoder 'rav': did you mean 'raw'? known: "),
+        (with_recipe("").replace("sscl", "ssc"), "objectives: unknown loss 'ssc': did you mean 'sscl'? known: "),
         (
             with_recipe("task = { digitz = {} }"),
-            "recipe 'quick': task: unknown datasets 'digitz': did you mean 'digits'? ",
+            "recipe 'quick': task: unknown data set 'digitz': did you mean 'digits'? ",
         ),
         (
             with_readout("head = 'linear'\nlabeller = 'pupll'"),
@@ -178,13 +178,13 @@ def test_wrong_values_of_a_grid(empty_bench: Command, tmp_path: Path, text: str,
         ),
         (
             with_readout(TAUGHT.format("x", "recipe = 'quick', readout = 'pupl', objective = 'puc'")),
-            "readout 'x': teacher: unknown losses 'puc': did you mean 'pucl'? known: ",
+            "readout 'x': teacher: unknown loss 'puc': did you mean 'pucl'? known: ",
         ),
         (
             with_readout(TAUGHT.format("x", "recipe = 'quick', readout = 'pupl'").replace("small_cnn", "cnn8")),
-            "readout 'x', encoder of the teacher: unknown encoders 'cnn8': did you mean 'cnn7'? known: ",
+            "readout 'x', encoder of the teacher: unknown encoder 'cnn8': did you mean 'cnn7'? known: ",
         ),
-        (with_settings("epochs = 2", "naiv"), "settings: unknown baselines 'naiv': did you mean 'naive'? known: "),
+        (with_settings("epochs = 2", "naiv"), "settings: unknown baseline 'naiv': did you mean 'naive'? known: "),
         (
             f"{PLACE}{BASELINES}prior = {{ nnpuu = 'oracle' }}",
             "prior: unknown objective or method 'nnpuu': did you mean 'nnpu'? ",

@@ -141,5 +141,5 @@ def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
 def test_notes_name_tasks_and_methods_that_exist(tmp_path: Path) -> None:
     path = tmp_path / "notes.toml"
     path.write_text('[cifar1]\nnnpuu = "x"\n', encoding="utf-8")
-    with pytest.raises(InputError, match="cifar1: unknown baselines 'nnpuu': did you mean 'nnpu'"):
+    with pytest.raises(InputError, match="cifar1: unknown baseline 'nnpuu': did you mean 'nnpu'"):
         read_notes(path)

@@ -157,7 +157,7 @@ Z = torch.randn(4, 3)
             "float32 of width ≤ 256 on a CUDA device with Triton for 'fused'; got torch.float",
         ),
         ({"z2": Z.to("meta")}, "z2 must be of the same device as z1 (cpu); got meta"),
-        ({"name": "pucll"}, "unknown losses 'pucll': did you mean 'pucl'?"),
+        ({"name": "pucll"}, "unknown loss 'pucll': did you mean 'pucl'?"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:

@@ -120,11 +120,11 @@ def test_newer_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown encoders 'lenet6': did you mean 'lenet5'"):
+    with pytest.raises(InputError, match="unknown encoder 'lenet6': did you mean 'lenet5'"):
         save(tmp_path / "none", name="lenet6")
     assert not (tmp_path / "none").exists()
     edit(save(tmp_path), name="lenet6")
-    with pytest.raises(InputError, match="unknown encoders 'lenet6': did you mean 'lenet5'"):
+    with pytest.raises(InputError, match="unknown encoder 'lenet6': did you mean 'lenet5'"):
         load_encoder(tmp_path)
 
 

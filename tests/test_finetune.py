@@ -203,7 +203,7 @@ BOTH, FIXED, RENEWED = (fine_tune, self_train), (fine_tune,), (self_train,)
         (BOTH, {"x": torch.rand(29, 4), "s": [1] + [0] * 28}, "pseudo must be of length 29, one per row of x; got 30"),
         (BOTH, {"positive": 0.0}, "pseudo must be labels of both classes; got labels of one class only"),
         (RENEWED, {"prior": 1.0}, "pseudo.prior must be a number strictly between 0 and 1; got 1.0"),
-        (BOTH, {"config": TuneConfig(view="simclrr")}, "unknown views 'simclrr': did you mean 'simclr'?"),
+        (BOTH, {"config": TuneConfig(view="simclrr")}, "unknown view 'simclrr': did you mean 'simclr'?"),
     ],
 )
 def test_bad_fine_tuning(functions: tuple[Callable[..., Any], ...], change: dict[str, Any], message: str) -> None:

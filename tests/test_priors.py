@@ -274,7 +274,7 @@ def test_conversions() -> None:
         ({"z": torch.rand(6, 2, 2)}, "got torch.float32 of shape (6, 2, 2)"),
         ({"s": [1, 0, 0, 0, 0, 0]}, "at least two rows of each kind, to hold one out; got 1 labelled and 5"),
         ({"s": [0, 0, 0, 0, 0, 0]}, "at least one labelled positive"),
-        ({"method": "dedpol"}, "unknown priors 'dedpol': did you mean 'dedpul'?"),
+        ({"method": "dedpol"}, "unknown prior estimator 'dedpol': did you mean 'dedpul'?"),
         ({"slak": 0.1}, "unknown option of bbe 'slak': did you mean 'slack'?"),
         ({"delta": 0}, "bbe: delta must be a number strictly between 0 and 1; got 0"),
         ({"setting": "single_set"}, "unknown setting of pucl.estimate_prior 'single_set': did you mean 'single-set'?"),

@@ -56,7 +56,7 @@ def test_every_family_has_entries_with_metadata(family: str) -> None:
 def test_unknown_names_are_answered() -> None:
     with pytest.raises(InputError, match="unknown family 'losess': did you mean 'losses'"):
         entries("losess")
-    with pytest.raises(InputError, match="unknown encoders 'mpl': did you mean 'mlp'"):
+    with pytest.raises(InputError, match="unknown encoder 'mpl': did you mean 'mlp'"):
         get("encoders", "mpl")
     with pytest.raises(InputError, match="unknown family 'loss'"):
         register("loss", reference="")

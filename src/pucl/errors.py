@@ -3,12 +3,29 @@
 import difflib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 # What people call: a function of the package, a class or a command; a thing may follow.
 CALLED = re.compile(r"^(?:pucl(?:\.\w+)*(?: [a-z]+)*|[A-Z]\w*)(?:\([^)]*\))?(?=[,:] |$)")
+
+# What one entry of a registered family is called.
+ENTRY: Mapping[str, str] = MappingProxyType(
+    {
+        "losses": "loss",
+        "risks": "risk",
+        "encoders": "encoder",
+        "datasets": "data set",
+        "views": "view",
+        "rankers": "ranker",
+        "pseudo-labellers": "pseudo-labeller",
+        "priors": "prior estimator",
+        "heads": "head",
+        "baselines": "baseline",
+    }
+)
 
 
 class InputError(ValueError):
@@ -64,7 +81,8 @@ def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputE
 
 
 def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
-    """An unknown name, answered with the nearest known one and the full list."""
+    """An unknown name of a registered family or of anything else, answered with the nearest one and the full list."""
+    family = ENTRY.get(family, family)
     names = sorted(known)
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""

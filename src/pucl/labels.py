@@ -22,9 +22,9 @@ def check_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> N
     """
     observed = as_labels(s, n_rows=n_rows, owner=owner)
     if not observed.any():
-        raise bad_argument(owner, "s", "labels with at least one labelled positive", Described("no positive"))
+        raise bad_argument(owner, "s", "0 or 1, with at least one labelled positive", Described("no positive"))
     if observed.all():
-        raise bad_argument(owner, "s", "labels with at least one unlabelled row", Described("only positives"))
+        raise bad_argument(owner, "s", "0 or 1, with at least one unlabelled row", Described("only positives"))
     return observed
 
 

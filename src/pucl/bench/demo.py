@@ -144,5 +144,7 @@ def _writable(out: Path) -> Path:
         probe.unlink()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(f"pucl demo: --out must be a folder that can be written to; '{out}': {reason}") from None
+        raise InputError(
+            f"--out must be a folder that can be written to; '{out}': {reason}", owner="pucl demo"
+        ) from None
     return out

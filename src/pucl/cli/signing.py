@@ -19,6 +19,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "n": ("rows",),
         "n_labelled": ("labelled",),
         "jsonl": ("log",),
+        "path": ("onnx", "out"),
         "every": ("checkpoint_every",),
         "device": ("device",),
     }
@@ -72,7 +73,7 @@ def _say_number(error: Any, verb: Verb, given: list[str], command: str) -> None:
     param = error.param
     hint = get_type_hints(verb.callback).get(param.name) if param is not None else None
     allowed = number_or_text(hint)
-    for word, after in zip(given, [*given[1:], ""], strict=False):
+    for word, after in reversed(list(zip(given, [*given[1:], ""], strict=False))):  # the last one counts
         option, equals, value = word.partition("=")
         if allowed in ("a whole number", "a number") and option in param.opts:
             raise bad_argument(command, option, allowed, value if equals else after) from None

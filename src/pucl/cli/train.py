@@ -106,7 +106,7 @@ def _rows(
     data: str, labelled: int | None, positives: Path | None, label: str | None, seed: int
 ) -> tuple[Any, Any, str | None]:
     """Rows, s and, of a table, the transform that made the rows."""
-    from pucl.errors import bad_argument
+    from pucl.errors import bad_argument, unknown_name
     from pucl.registry import entries
 
     if data in entries("datasets"):
@@ -117,6 +117,8 @@ def _rows(
 
         seen = observe(load(data, seed=seed), labelled, seed=seed)
         return seen.x, seen.s, None
+    if not Path(data).exists() and not Path(data).suffix:
+        raise unknown_name("task, file or folder", data, entries("datasets"))
     from pucl.data.own import TableTransform, read
 
     own = read(data, positives=positives, label=label)

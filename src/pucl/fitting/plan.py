@@ -153,7 +153,7 @@ def plan_fit(
     n_p, n_u = int(labelled.sum()), int((~labelled).sum())
     if min(n_p, n_u) < 2:
         got = Described(f"{n_p} labelled and {n_u} unlabelled")
-        raise bad_argument(options.owner, "s", "labels with at least two rows of each kind", got)
+        raise bad_argument(options.owner, "s", "0 or 1, with at least two rows of each kind", got)
     pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
     fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), options.seed)
     return FitPlan(rows, labelled, schema, options, device, fold, pretraining, on_progress)

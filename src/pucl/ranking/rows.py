@@ -14,7 +14,7 @@ def folds_of(owner: str, labelled: Tensor, folds: int, seed: int) -> Tensor:
     n_p, n_u = int(labelled.sum()), int((~labelled).sum())
     if min(n_p, n_u) < 2:
         got = Described(f"{n_p} labelled and {n_u} unlabelled")
-        raise bad_argument(owner, "s", "labels with at least two rows of each kind, to hold one out", got)
+        raise bad_argument(owner, "s", "0 or 1, with at least two rows of each kind, to hold one out", got)
     return stratified_folds(labelled, min(folds, n_p, n_u), seed)
 
 

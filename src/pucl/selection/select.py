@@ -96,7 +96,7 @@ def hold_out(s: Any, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
     counts = int(labelled.sum()), int((~labelled).sum())
     if min(counts) < 2:
         got = Described(f"{counts[0]} labelled and {counts[1]} unlabelled")
-        raise bad_argument(owner, "s", "labels with at least two rows of each kind, to hold one out", got)
+        raise bad_argument(owner, "s", "0 or 1, with at least two rows of each kind, to hold one out", got)
     rng = np.random.default_rng(seed)
     held = np.zeros(len(labelled), dtype=bool)
     for kind in (labelled, ~labelled):

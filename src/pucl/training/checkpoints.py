@@ -157,7 +157,7 @@ def committed(folder: Path) -> list[int]:
 def check_unused(folder: Path) -> None:
     """Refuse a folder with checkpoints for a run that starts from nothing, before it has cost an epoch."""
     with _readable(folder):
-        _check_folder("check_unused", folder)
+        _check_folder("Checkpoints", folder)
         _check_later(folder, 0)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pucl.errors import bad_argument, check_count, check_positive, check_share, is_number, unknown_name
+from pucl.errors import bad_argument, check_count, check_known, check_positive, check_share, is_number
 
 OWNER = "TrainConfig"
 OPTIMISERS = ("lars", "sgd", "adamw")
@@ -66,8 +66,7 @@ class TrainConfig:
         check_count(OWNER, "warmup_epochs", self.warmup_epochs, low=0)
         check_count(OWNER, "seed", self.seed, low=0)
         for name, known in (("optimiser", OPTIMISERS), ("precision", PRECISIONS)):
-            if getattr(self, name) not in known:
-                raise unknown_name(f"{OWNER} {name}", getattr(self, name), known)
+            check_known(OWNER, name, [getattr(self, name)], known)
         if not isinstance(self.projection, tuple | list) or len(self.projection) != 2:
             raise bad_argument(OWNER, "projection", "(hidden width, output width)", self.projection)
         for width in self.projection:

@@ -141,7 +141,7 @@ def _open_tensorboard(folder: Path, resume_from: int | None) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        message = f"tensorboard={str(folder)!r} needs the tensorboard package: pip install tensorboard"
+        message = "events for TensorBoard need the package tensorboard: pip install 'pucl[tensorboard]'"
         raise InputError(message) from error
     try:
         if folder.is_file():

@@ -91,7 +91,7 @@ def out_of_fold(problem: PUProblem, settings: ProbabilitySettings) -> tuple[Tens
     folds = min(settings.folds, n_p, n_u)
     if folds < 2:
         got = Described(f"{n_p} labelled and {n_u} unlabelled")
-        raise bad_argument(problem.owner, "s", "labels with at least two rows of each kind, to hold one out", got)
+        raise bad_argument(problem.owner, "s", "0 or 1, with at least two rows of each kind, to hold one out", got)
     fold = stratified_folds(problem.labelled, folds, seed_of(problem.seed, "folds", 0))
     logits = torch.empty(len(problem.x), device=problem.device)
     for k in range(folds):
