@@ -21,7 +21,7 @@ from pucl.training.signals import Stop
 from pucl.training.state import restore, save
 from pucl.training.update import Result, Update
 from pucl.views import View
-from pucl.views.draws import rows_generator
+from pucl.views.row_generator import rows_generator
 
 
 class Run:
@@ -36,7 +36,7 @@ class Run:
         config: how to train.
         device: where.
         watch: who hears of it, and where it is kept.
-        rowwise: the view treats every row alone and draws its numbers through `pucl.views.draws`, so that each of
+        rowwise: the view treats every row alone and draws its numbers through `pucl.views.row_generator`, so that each of
             several processes needs its own rows only.
         trusted: network and view are the package's own: the step is captured where it can be.
     """

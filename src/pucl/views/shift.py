@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 
 from pucl.errors import check_count, check_share
 from pucl.registry import register
-from pucl.views.draws import uniform
+from pucl.views.row_generator import uniform
 
 OWNER = "view 'shift'"
 

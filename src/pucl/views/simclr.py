@@ -9,7 +9,7 @@ from pucl.views.blur import BLUR_DRAWS, draw_sigma, gaussian_blur
 from pucl.views.checks import check_amount, check_images, check_range
 from pucl.views.colour import COLOUR_DRAWS, Colour, draw_colour, recolour
 from pucl.views.crop import CROP_DRAWS, Crop, crop_and_flip, draw_crop
-from pucl.views.draws import uniform
+from pucl.views.row_generator import uniform
 
 OWNER = "simclr"
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.registry import register
-from pucl.views.draws import normal, uniform
+from pucl.views.row_generator import normal, uniform
 
 
 @register("views", reference="def:augmentation", inputs=("image",))
