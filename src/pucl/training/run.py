@@ -36,8 +36,8 @@ class Run:
         config: how to train.
         device: where.
         watch: who hears of it, and where it is kept.
-        rowwise: the view treats every row alone and draws its numbers through `pucl.views.row_generator`, so that each of
-            several processes needs its own rows only.
+        rowwise: the view treats every row alone and draws its numbers through `pucl.views.row_generator`, so that each
+            of several processes needs its own rows only.
         trusted: network and view are the package's own: the step is captured where it can be.
     """
 
