@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 import pucl
+from pucl.registry import FAMILIES, entries
 
 PACKAGE = str(Path(pucl.__file__).parent)
 
@@ -117,6 +118,8 @@ TASKS: tuple[tuple[str, Callable[[], None]], ...] = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("tasks", nargs="*", default=[name for name, _ in TASKS])
+    for family in FAMILIES:
+        entries(family)  # what files do when they are loaded is no call between them
     for name in parser.parse_args().tasks:
         with Calls() as calls:
             dict(TASKS)[name]()
