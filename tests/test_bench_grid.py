@@ -130,6 +130,9 @@ def test_only() -> None:
     cells: list[Cell] = [*cells_of(objectives=["sscl", "pucl"], seeds=[0, 1, 2], readouts=["pupl", "auto"])]
     assert len(select(cells, [])) == 12
     assert len(select(cells, ["seed=0,2"])) == 8 and len(select(cells, ["seed=1", "pucl+auto"])) == 1
+    assert {cell.name for cell in select(cells, ["readout=auto"])} == {c.name for c in cells if "+auto" in c.name}
+    with pytest.warns(FutureWarning, match="'top' is now called 'readout'"):
+        assert select(cells, ["top=auto"]) == select(cells, ["readout=auto"])
     with pytest.raises(InputError, match="--only must be what fits some cell of the grid; got 'cifar'"):
         select(cells, ["cifar"])
     with pytest.raises(InputError, match="unknown key of --only 'sed': did you mean 'seed'"):

@@ -1,4 +1,4 @@
-"""Reach: our pipelines that are told no class prior against what the paper has with the true one."""
+"""Reach: our pipelines that are given no class prior against what the paper has with the true one."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

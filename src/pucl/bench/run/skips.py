@@ -1,4 +1,4 @@
-"""Why a cell cannot be run here, as far as can be told without loading any data; a reason, not an error."""
+"""Why a cell cannot be run here, as far as is known without loading any data; a reason, not an error."""
 
 from pucl.bench.grid.cells import PU_HEADS, Baseline, Cell, Pipeline
 from pucl.data import Kind
