@@ -74,3 +74,5 @@ def test_the_former_name_still_works(tmp_path: Path) -> None:
     about = tmp_path / "encoder.json"
     about.write_text(about.read_text(encoding="utf-8").replace('"pca"', '"axes"'), encoding="utf-8")
     assert torch.equal(load_encoder(tmp_path)(rows), encoder(rows)), "stored under the former name: no warning"
+    save_encoder(tmp_path, encoder, name="axes", input_shape=(1100,), options={}, extra={})
+    assert '"name": "pca"' in about.read_text(encoding="utf-8")

@@ -48,6 +48,7 @@ def save_encoder(
         The folder.
     """
     if name is not None:
+        name = current_name("encoders", name)  # a model that was stored before a renaming is stored anew
         _check_rebuilds(encoder.network, name, input_shape, options)
     weights = bytes_of(_state(encoder))
     about = {
