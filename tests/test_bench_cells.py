@@ -150,6 +150,7 @@ def test_a_line_of_version_0_1_is_of_the_cell_that_a_grid_has_today(tmp_path: Pa
         read_results(path)
 
 
+@pytest.mark.slow
 def test_stored_results_are_cells_of_the_grids_of_the_paper() -> None:
     lines = read_results(ROOT / "results" / "benchmark.jsonl")
     names = ("benchmark1", "heads", "weak", "benchmark2", "baselines1", "baselines2")

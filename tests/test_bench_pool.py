@@ -20,6 +20,7 @@ from pucl.bench.run.worker import THREADS, Orders, work
 from bench_examples import N_CELLS, baseline, line_of
 from conftest import Command
 
+pytestmark = pytest.mark.slow  # every process loads torch
 ORDERS = Orders(Path("encoders"), "cpu", "here", anew=False, threads=3)
 SEEDS = range(3)  # a unit has the cells of one seed
 

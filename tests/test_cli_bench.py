@@ -42,7 +42,7 @@ def lines_in(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 180) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it did not happen"
@@ -77,7 +77,7 @@ def killed_and_gone_on(results: Path) -> str:
     with results.open("ab") as file:
         file.write(results.read_bytes().splitlines()[0][:200])  # half a line
     with start(SMOKE, "--results", results) as second:
-        out, err = second.communicate(timeout=120)
+        out, err = second.communicate(timeout=300)
     assert (second.returncode, err) == (0, ""), err
     assert f"{done} already there" in out and f"\n{12 - done} ran in" in out
     return str(out)
