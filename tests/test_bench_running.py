@@ -78,7 +78,7 @@ def test_a_folder_that_cannot_be_written_to(bench: Command, monkeypatch: pytest.
     code, _, err = bench("run", "g.toml", "--results", "r.jsonl", "--encoders", "new/enc")
     assert code == 2 and "got new/enc: Permission denied\n" in err and not Path("r.jsonl").exists()
     code, _, err = bench("run", "g.toml", "--results", "g.toml/r.jsonl")
-    assert code == 1 and err.startswith("pucl bench: cannot write to g.toml/r.jsonl: ")  # encoders are beside it
+    assert code == 1 and err.startswith("pucl bench run: cannot write to g.toml/r.jsonl: ")  # encoders are beside it
 
 
 def test_no_empty_file_is_left(bench: Command, monkeypatch: pytest.MonkeyPatch) -> None:

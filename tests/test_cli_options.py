@@ -12,6 +12,7 @@ import typer
 
 from model_examples import write_images, write_table
 from pucl.cli.app import app
+from pucl.errors import RunError
 
 from conftest import ROOT, Command, Run
 
@@ -204,6 +205,15 @@ def test_folders_and_arrays(pucl: Command, tmp_path: Path) -> None:
         "pretrain",
         "DATA: unknown task, file or folder 'digitz': did you mean",
     )
+
+
+def test_a_run_that_cannot_go_on_is_signed_too(pucl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_given: Any, **_options: Any) -> None:
+        raise RunError("pucl.save_model: cannot write to m: No space left on device")
+
+    monkeypatch.setattr("pucl.models.folder.save_model", full)
+    run = pucl(*BASE["fit"], "--head", "linear", "--labeller", "pupl", "--prior", "0.3")
+    assert run == (1, "", "pucl fit: cannot write to m: No space left on device\n")
 
 
 def test_a_name_out_of_a_file_of_options(pucl: Command) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from pucl.errors import CALLED, InputError, bad_argument
+from pucl.errors import CALLED, InputError, RunError, bad_argument
 
 # Arguments of functions below under the names they have, or may have, as parameters of a verb.
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -28,7 +28,7 @@ PLAIN: Mapping[str, str] = MappingProxyType({"s": "the labels", "x": "the rows",
 
 
 class Verb(TyperCommand):
-    """A verb that signs the input errors of what it calls, and that has our wording for numbers that are none."""
+    """A verb that signs the errors of what it calls, and that has our wording for numbers that are none."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line."""
@@ -49,6 +49,10 @@ class Verb(TyperCommand):
             return super().invoke(ctx)
         except InputError as error:
             _sign(error, ctx)
+            raise
+        except RunError as error:
+            reason = CALLED.sub("", str(error), count=1).removeprefix(": ")
+            error.args = (f"{command_of(ctx)}: {reason}",)
             raise
 
 
