@@ -109,7 +109,9 @@ def test_images_of_floats_come_on_the_scale_of_training(tmp_path: Path) -> None:
 
 
 def test_what_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "_expected", lambda _model, _graph, rows: np.full(len(rows), 0.123, dtype=np.float32))
+    monkeypatch.setattr(
+        export, "expected_scores", lambda _model, _graph, rows: np.full(len(rows), 0.123, dtype=np.float32)
+    )
     with pytest.raises(RunError, match="onnxruntime differs from the model"):
         export_onnx(random_model(Schema("vector", (4,)), "raw"), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

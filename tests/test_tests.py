@@ -11,12 +11,7 @@ from conftest import ROOT
 FILES = sorted((ROOT / "tests").glob("*.py"))
 OF_NAMED_TUPLES = {"_fields", "_replace", "_asdict"}  # public in spite of their names
 
-# Files that do not obey yet; this list only gets shorter.
-NOT_YET = {"test_export.py", "test_report_browser.py"}
-
-every_file = pytest.mark.parametrize(
-    "path", [path for path in FILES if path.name not in NOT_YET], ids=lambda path: path.name
-)
+every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 
 
 def is_private(name: str) -> bool:

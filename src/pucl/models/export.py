@@ -141,7 +141,7 @@ def _rows(model: Model, graph: Graph, n: int) -> NDArray[Any]:
     return values.numpy()
 
 
-def _expected(model: Model, graph: Graph, rows: NDArray[Any]) -> NDArray[np.float32]:
+def expected_scores(model: Model, graph: Graph, rows: NDArray[Any]) -> NDArray[np.float32]:
     """What the model itself says of the rows, tables through their own transform."""
     if graph.columns is None:
         content: Tensor = torch.from_numpy(rows)
@@ -162,7 +162,7 @@ def _check(runtime: Any, data: bytes, model: Model, graph: Graph) -> None:
     rows = _rows(model, graph, SEEN)
     for some in (rows, rows[:1]):
         (found,) = session.run(None, {"rows": some})
-        expected = _expected(model, graph, some)
+        expected = expected_scores(model, graph, some)
         if found.shape != expected.shape or not np.allclose(found, expected, atol=TOLERANCE, rtol=0):
             got = f"{found.shape}" if found.shape != expected.shape else f"{np.abs(found - expected).max():.2g}"
             raise RunError(f"{OWNER}: onnxruntime differs from the model: {got}; {expected.shape} to 1e-4 was expected")
