@@ -45,7 +45,7 @@ SHARED = (
     ("--kind", ("tabel", "image"), "--kind must be "),
     ("--columns", ("age,nope",), "--columns: unknown column of people.csv 'nope': "),
     ("--categorical", ("nope",), "--categorical: unknown column of people.csv 'nope': "),
-    ("--size", ("8",), "--size must be left out for data that are no folder of images"),
+    ("--size", ("8",), "--size must be left out for data other than a folder of images"),
     ("--rows", ("0", "-1"), "--rows must be a whole number ≥ 1"),
     ("--rows", ("5",), "--rows must be more than the 20 labelled positives"),
     ("--seed", ("-1",), "--seed must be a whole number ≥ 0; got -1"),
@@ -192,6 +192,9 @@ def test_folders_and_arrays(pucl: Command, tmp_path: Path) -> None:
     for words, message in (
         (("pictures", "--size", "0"), "--size must be a whole number ≥ 1; got 0"),
         (("pictures", "--label", "x"), "--label must be one label per row, or a .npy file of them; got 'x'"),
+        (("pictures", "--columns", "x"), "--columns must be left out for a folder of images; got ('x',)"),
+        (("people.csv", "--label", "known", "--key", "x"), "--key must be left out for data other than an .npz file"),
+        (("v.npz", "--key", "a", "--label", "b", "--skip-unreadable"), "--skip-unreadable must be left out for data "),
         (("pictures", "--categorical", "x"), "--categorical must be left out for data of kind 'image'"),
         (("pictures", "--positives", "people.csv"), "--positives must be images in pictures; got 60 unknown"),
         (("v.npz", "--key", "c", "--label", "b"), "--key: unknown array of v.npz 'c': known: a, b"),

@@ -211,7 +211,7 @@ def one_line(run: Run, message: str) -> bool:
         ((*READ, "--encoder", "small_cnn"), "encoder 'small_cnn'"),
         ((*READ, "--columns", "age,hight"), "unknown column of people.csv 'hight': did you mean 'height'?"),
         ((*READ, "--kind", "tabel"), "kind must be one of image, table, vector; got 'tabel'"),
-        ((*READ, "--size", "32"), "size must be left out for data that are no folder of images"),
+        ((*READ, "--size", "32"), "size must be left out for data other than a folder of images"),
         ((*READ, "--device", "tpu"), "device must be 'cpu', 'cuda', 'cuda:1' …; got 'tpu'"),
         ((*READ, "--rows", "0"), "rows must be a whole number ≥ 1; got 0"),
         ((*READ, "--seed", "-1"), "seed must be a whole number ≥ 0; got -1"),

@@ -75,6 +75,8 @@ class Schema:
             resize: resize images to the size of training.
             **options: the other arguments of `open_rows`, such as ``id_column``.
         """
+        if resize and self.kind != "image":
+            raise bad_argument(owner, "resize", f"left out for a model of kind {self.kind!r}", resize)
         path = Path(source) if isinstance(source, str | Path) else None
         files = isinstance(source, OwnData) or (path is not None and path.is_dir())
         size = self.shape[1:] if self.kind == "image" and files and (resize or self.resize) else None

@@ -276,5 +276,5 @@ def _about_bias(value: float, allowed: float, *, biased: bool, conclusive: bool)
         )
     return (
         "Labelling looks random (SCAR): labelled positives cannot be told apart from likely unlabelled positives "
-        f"(AUC {value:.2f}; above {min(allowed, 1.0):.2f} would be a warning)."
+        f"(AUC {value:.2f}; above {min(allowed, 1.0):.2f} would be a warning). This check can miss a bias."
     )

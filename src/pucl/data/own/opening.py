@@ -51,9 +51,11 @@ def open_rows(
     if path is not None and path.is_dir():
         if kind not in (None, "image"):
             raise bad_argument(OWNER, "kind", "'image' for a folder", kind)
+        _left_out("a folder of images", columns=named, id_column=id_column, key=key)
         return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
-    if size is not None:
-        raise bad_argument(OWNER, "size", "left out for data that are no folder of images", size)
+    _left_out("data other than a folder of images", size=size, skip_unreadable=skip_unreadable or None)
+    if path is None or path.suffix.lower() != ".npz":
+        _left_out("data other than an .npz file", key=key)
     if path is not None and path.suffix.lower() in (".npy", ".npz"):
         return _file_of_arrays(path, kind, key, aside, id_column)
     if path is not None:
@@ -65,8 +67,7 @@ def open_rows(
     elif is_frame(source):
         table = scan.scan_frame(source)
     else:
-        if id_column is not None or named is not None:
-            raise bad_argument(OWNER, "id_column and columns", "left out for an array", id_column or named)
+        _left_out("an array", columns=named, id_column=id_column)
         return arrays.array_rows(arrays.in_memory(source), kind=kind, name="source")
     return table_rows(table, kind=kind, columns=named, id_column=id_column, leave_out=aside)
 
@@ -87,6 +88,13 @@ def batches(source: Any, *, batch_size: int, columns: Sequence[str] | None = Non
     rows = source if opened else open_rows(source, columns=columns, **options)
     found: Iterator[Batch] = rows.batches(batch_size)
     return found
+
+
+def _left_out(source: str, **options: Any) -> None:
+    """An option that would mean nothing for this kind of source is refused, not ignored."""
+    for name, value in options.items():
+        if value is not None:
+            raise bad_argument(OWNER, name, f"left out for {source}", value)
 
 
 def is_frame(source: Any) -> bool:
