@@ -92,6 +92,7 @@ def test_bad_settings_are_one_line(make: Callable[[], Settings], message: str) -
     assert message in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_the_same_seed_gives_equal_logits_and_another_others(name: str) -> None:
     generator = Generator().manual_seed(0)

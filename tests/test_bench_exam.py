@@ -101,6 +101,7 @@ def test_an_encoder_does_not_see_withheld_labels(tmp_path: Path, monkeypatch: py
         cells_in({**SMALL, "recipe": {"quick": {**RECIPE, "withheld": 1}}})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_heads_by_a_risk_take_withheld_rows_for_positives() -> None:
     (cell,) = cells_of(readouts=["nnpu_auto"])

@@ -120,6 +120,7 @@ def test_the_grids_of_the_paper(name: str) -> None:
     assert {task for _, task in ENCODERS} == {task for table in TABLES for _, (task, _) in published(table)}
 
 
+@pytest.mark.slow
 def test_heads_are_cells_of_the_first_benchmark() -> None:
     first, heads = (read_grid(ROOT / "paper" / f"{name}.toml") for name in ("benchmark1", "heads"))
     known = {cell.key for cell in first}

@@ -19,6 +19,7 @@ from bench_examples import baseline, line_of, results
 from conftest import ROOT
 
 
+@pytest.mark.slow
 def test_the_leaderboard_is_what_the_results_say() -> None:
     path = ROOT / "results" / "benchmark.jsonl"
     page = leaderboard(read_results(path, missing_ok=True), read_goals(ROOT / "paper" / "reach.toml"))

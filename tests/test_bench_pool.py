@@ -95,6 +95,7 @@ def none_is_left() -> Any:
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "code", "lost"),
     [(dies_at_once, 3, 2), (dies_half_way, 3, 1), (breaks_off, 3, 2), (talks_nonsense, -9, 2)],
@@ -111,6 +112,7 @@ def test_a_worker_that_dies_fails_its_unfinished_cells_only(
     assert all(outcome.line is not None for outcome in outcomes if outcome.key not in failed)
 
 
+@pytest.mark.slow
 def test_outcomes_come_as_they_are_known_and_closing_ends_all_workers() -> None:
     stream = run_in_pool(units(), 2, ORDERS, hangs_after_one)
     assert next(stream).key in keys()  # of a unit that is never finished
@@ -123,11 +125,13 @@ def hangs_after_one(_: Orders, connection: Connection) -> None:
     time.sleep(600)
 
 
+@pytest.mark.slow
 def test_workers_do_not_hear_interrupts() -> None:
     outcomes = list(run_in_pool(units(), 2, ORDERS, is_interrupted))
     assert sorted(outcome.key for outcome in outcomes if outcome.line) == keys()
 
 
+@pytest.mark.slow
 def test_a_unit_has_one_worker() -> None:
     outcomes = list(run_in_pool(units(), 2, ORDERS, says_its_number))
     numbers = {seed: {o.skipped for o in outcomes if o.key in keys(seed)} for seed in SEEDS}
@@ -141,6 +145,7 @@ def says_its_number(_: Orders, connection: Connection) -> None:
         time.sleep(0.2)  # so that the other has something to do
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_be_started_fail_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     started, process = [], multiprocessing.get_context("spawn").Process
     start = process.start
@@ -169,6 +174,7 @@ def test_a_sweep_without_workers_ends_with_an_error(bench: Command, monkeypatch:
     assert "naive (raw): no worker could be started: Cannot allocate memory; try fewer --jobs\n" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("own", "ordered"), [("1", 2), (None, 1)])
 def test_the_users_number_of_threads_counts_or_else_the_one_ordered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, ordered: int

@@ -63,6 +63,7 @@ def test_no_stored_result_is_outdated(stored: list[ResultLine]) -> None:
     assert all(line.revisions == revisions.revisions_of(line.cell) for line in stored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "uses"),
     [

@@ -76,6 +76,7 @@ def test_on_a_collapsed_encoder_every_row_is_called_positive(tmp_path: Path, mon
     assert not ceiling.warnings and ceiling.metrics["auc"] == 50
 
 
+@pytest.mark.slow
 def test_an_encoder_is_trained_once_and_checked(
     measured: tuple[Path, dict[str, ResultLine]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +106,7 @@ def test_an_encoder_is_trained_once_and_checked(
     assert forced.failed == "trained again"
 
 
+@pytest.mark.slow
 def test_cells_that_cannot_be_run_are_skipped_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUCL_DATA", str(tmp_path / "nowhere"))
     cells: list[Cell] = [*cells_of(objectives=["punce"]), *cells_of(tasks=["cifar1"]), *cells_of(tasks=["gaussians"]),

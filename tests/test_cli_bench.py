@@ -93,6 +93,7 @@ def test_a_killed_sweep_goes_on(smoke: tuple[Path, str]) -> None:
     assert "] digits 100 seed 1 pucl+auto (quick, small_cnn): accuracy " in out
 
 
+@pytest.mark.slow
 def test_nothing_is_run_twice(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     shutil.copy(smoke[0], tmp_path / "r.jsonl")
     code, out, _ = pucl("run", SMOKE, "--results", "r.jsonl", "--device", "cpu")
@@ -140,6 +141,7 @@ def workers_of(parent: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes as Linux shows them")
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     results, long = tmp_path / "r.jsonl", tmp_path / "long.toml"

@@ -94,6 +94,7 @@ def test_gradient_is_that_of_the_value(name: str, labelled: list[int]) -> None:
     assert torch.autograd.gradcheck(lambda a, b: objective(a, b, s), inputs)
 
 
+@pytest.mark.slow
 @every_loss
 def test_same_under_compile(name: str) -> None:
     z1, z2, s = batch(dtype=torch.float32)

@@ -101,6 +101,7 @@ def test_encoder(entry: Entry) -> None:
             assert torch.allclose(network(x)[:3], network(x[:3]), atol=1e-5), "rows must not depend on their batch"
 
 
+@pytest.mark.slow
 @over("encoders")
 def test_encoder_is_drawn_by_its_seed(entry: Entry) -> None:
     shape = encoder_shapes(entry)[0]

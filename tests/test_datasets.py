@@ -276,7 +276,7 @@ def test_alzheimer(root: Path) -> None:
     assert np.array_equal(data.x_train[7, 0], noise(2, 128, 128, seed=3)[1]), "no resampling where the size fits"
     assert np.array_equal(data.x_test[2, 0], noise(2, 128, 128, seed=11)[0])
     assert load("alzheimer", size=32).x_test.shape == (8, 1, 32, 32)
-    assert message(lambda: load("alzheimer", size=0)) == "pucl.data: size must be a whole number ≥ 1; got 0"
+    assert message(lambda: load("alzheimer", size=0)) == "pucl.load: size must be a whole number ≥ 1; got 0"
 
 
 def test_the_middle_of_a_long_image_is_kept(root: Path) -> None:

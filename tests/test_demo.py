@@ -15,6 +15,7 @@ def accuracy(demo: Demo, name: str) -> float:
     return next(scores.accuracy for key, scores in demo.scores.items() if key.startswith(name))
 
 
+@pytest.mark.slow
 def test_the_demo(tmp_path: Path) -> None:
     """One test, since the run takes a minute and tests may be shared out among processes."""
     demo = run_demo(seed=0, out=tmp_path, on_step=lambda *_: None)
@@ -41,6 +42,7 @@ def everything_is_saved(demo: Demo) -> None:
     assert demo.probabilities == sorted(demo.probabilities, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pucl.bench.demo.embedding_picture", lambda *_, **__: None)  # numbers are looked at here

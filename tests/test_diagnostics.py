@@ -57,6 +57,7 @@ def one_thread() -> Iterator[None]:
 SEEDS = 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [True, False], ids=["pseudo", "clusters"])
 def test_silent_when_labelled_at_random(given: bool) -> None:
     fired = 0
@@ -67,6 +68,7 @@ def test_silent_when_labelled_at_random(given: bool) -> None:
     assert fired <= 0.05 * SEEDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [2.0, 4.0])
 def test_fires_when_labelling_is_biased(strength: float) -> None:
     fired = 0

@@ -95,6 +95,7 @@ def test_code_of_tutorials_is_run_or_included() -> None:
             assert block.language != "python" or block.run or block.included, f"{page.name}, line {block.line}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=lambda page: page.stem)
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -130,6 +131,7 @@ def commands(text: str) -> Iterator[list[str]]:
             print(*Path(name).read_text(encoding="utf-8").splitlines()[:4], sep="\n")  # noqa: T201
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (is_here("mkdocs") and is_here("material") and is_here("mkdocstrings")),
     reason="mkdocs is not installed: make docs",

@@ -185,6 +185,7 @@ def test_resnet_weights_are_kaiming_normal_by_fan_out() -> None:
             assert (layer.weight == 1).all() and (layer.bias == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lenet5", "cnn7", "cnn7bn", "cnn13", "resnet18"])
 def test_networks_compile_whole_and_take_channels_last(name: str) -> None:
     network = make_encoder(name, (3, 32, 32)).eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -22,6 +22,7 @@ from pucl import PUClassifier, pu_scorer
 from pucl.errors import InputError
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_contract_of_scikit_learn() -> None:
     with warnings.catch_warnings():
@@ -36,6 +37,7 @@ def test_contract_of_scikit_learn() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"encoder": "mlp", "epochs": 2}])
 def test_rows_of_another_width_are_refused_by_every_method(how: dict[str, Any]) -> None:
     x, s, _ = gaussians()
@@ -72,6 +74,7 @@ def test_probabilities_are_neither_extreme_nor_flat() -> None:
         assert rows.sum() > 30 and low - 0.15 < truth[rows].mean() < high + 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["grey", "channels first", "channels last", "float", "bright float", "tensor"])
 def test_images_in_every_layout(layout: str) -> None:
     digits = load_digits()
@@ -111,6 +114,7 @@ def test_tables_with_categories_and_missing_values() -> None:
         model.predict(frame.assign(colour="purple"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_a_matrix_is_a_table_unless_it_looks_like_embeddings() -> None:
     x, s, _ = gaussians()
@@ -124,6 +128,7 @@ def test_a_matrix_is_a_table_unless_it_looks_like_embeddings() -> None:
     assert model.model_.schema.kind == "table" and np.isfinite(model.decision_function(holes)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_pipeline_search_clone_pickle_and_joblib(tmp_path: Any) -> None:
     x, s, y = gaussians()
@@ -153,6 +158,7 @@ def test_transform_speaks_pandas() -> None:
     assert np.allclose(np.linalg.norm(frame.to_numpy(), axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_order_of_rows_and_seeds() -> None:
     x, s, _ = gaussians()

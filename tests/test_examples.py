@@ -31,6 +31,7 @@ def test_examples_are_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) < LONGEST
 
 
+@pytest.mark.slow
 @every_example
 def test_examples_reach_their_target(path: Path, tmp_path: Path) -> None:
     run = subprocess.run(

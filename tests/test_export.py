@@ -44,6 +44,7 @@ def check(session: Any, rows: Any, expected: torch.Tensor) -> None:
     assert float(torch.sigmoid(expected).std()) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["linear", "kernel", "mlp", "knn"])
 def test_tables_with_missing_values(tmp_path: Path, head: str) -> None:
     """Columns as people have them: of very different sizes, some with values missing, one of booleans."""
@@ -77,6 +78,7 @@ def test_tables_with_categories_take_features(tmp_path: Path) -> None:
     check(session, features.numpy(), model.logits(features))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["mlp", "raw"])
 def test_vectors(tmp_path: Path, encoder: str) -> None:
     rows = vectors()
@@ -89,6 +91,7 @@ DEEP = ("resnet34", "resnet50")  # which take long and are made of what resnet18
 IMAGES = [(name, 3) for name, one in entries("encoders").items() if "image" in one.inputs and name not in DEEP]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoder", "channels"), [*IMAGES, ("small_cnn", 1), ("cnn7bn", 1)])
 def test_images_through_every_encoder(tmp_path: Path, encoder: str, channels: int) -> None:
     model = random_model(Schema("image", (channels, SMALLEST, SMALLEST)), encoder)
@@ -117,6 +120,7 @@ def test_what_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_nothing_is_said_and_nothing_is_left_but_the_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -37,6 +37,7 @@ def digits() -> tuple[Tensor, Tensor, Encoder, PseudoLabels, Tensor, Tensor]:
     return x, s, encoder, pseudo, torch.as_tensor(data.x_test), torch.as_tensor(data.y_test)
 
 
+@pytest.mark.slow
 def test_fine_tuning_takes_seconds_and_leaves_things_as_they_are() -> None:
     x, s, encoder, pseudo, x_test, y_test = digits()
     before = copy.deepcopy(encoder.state_dict())
@@ -65,6 +66,7 @@ def test_the_norm_before_the_layer_becomes_part_of_it() -> None:
     assert not torch.allclose(expected, 1.5 * head(z), atol=0.1)
 
 
+@pytest.mark.slow
 def test_fine_tuning_is_drawn_by_its_seed() -> None:
     x, s, encoder, pseudo, x_test, _ = digits()
     for tune in (fine_tune, self_train):

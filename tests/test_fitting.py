@@ -19,6 +19,7 @@ from pucl.models.schema import Schema
 from pucl.training.pretraining import Pretrained
 
 
+@pytest.mark.slow
 def test_defaults_learn_and_say_what_they_picked(capsys: pytest.CaptureFixture[str]) -> None:
     x, s, y = gaussians(400)
     model = PUClassifier(random_state=0, verbose=True).fit(x, s)
@@ -33,6 +34,7 @@ def test_defaults_learn_and_say_what_they_picked(capsys: pytest.CaptureFixture[s
     assert abs(estimated["value"] - (model.predict(x) == y)[s == 0].mean()) < 4 * estimated["error"]
 
 
+@pytest.mark.slow
 def test_no_pretraining_where_it_does_not_pay() -> None:
     """On a plain table the encoder is trained, compared by hidden positives, and left."""
     x, s, y = gaussians(800, dim=8)
@@ -54,6 +56,7 @@ class Memorising(torch.nn.Module):
         return torch.cat([x[:, :4] - 1, 6 * known[:, None].float()], dim=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0, 1])
 def test_labelled_rows_an_encoder_has_memorised_do_not_stand_for_the_positives(
     strength: int, monkeypatch: pytest.MonkeyPatch
@@ -102,6 +105,7 @@ def test_a_later_candidate_must_be_better_by_more_than_noise() -> None:
     assert choose([judged(1.0), part], labelled) == 0
 
 
+@pytest.mark.slow
 def test_a_kernel_where_a_plane_cannot_tell() -> None:
     rng = np.random.default_rng(0)
     corner = rng.integers(4, size=600)
@@ -112,6 +116,7 @@ def test_a_kernel_where_a_plane_cannot_tell() -> None:
     assert model.choices_["head"] == "kernel" and (model.predict(x) == y).mean() > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_near_rows_where_classes_are_many_small_clusters(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
@@ -125,6 +130,7 @@ def test_near_rows_where_classes_are_many_small_clusters(tmp_path: Path) -> None
     assert np.array_equal(PUClassifier.load(tmp_path / "model").predict_proba(x), model.predict_proba(x))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_fine_tuned_model_keeps_its_own_encoder() -> None:
     digits = load_digits()
@@ -170,6 +176,7 @@ def test_axes_can_be_asked_for() -> None:
     assert (model.predict(x) == (np.arange(80) < 40)).mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_prior_given_named_or_estimated() -> None:
     x, s, _ = gaussians(600)

@@ -27,6 +27,7 @@ def test_heads_on_separable_classes(method: str) -> None:
     assert accuracy(head, z_test, y_test) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_heads_on_overlapping_classes(method: str) -> None:
     # The best rule is right on Φ(1) ≈ 0.84 of balanced classes, a little more at π = 0.4.
@@ -36,6 +37,7 @@ def test_heads_on_overlapping_classes(method: str) -> None:
     assert 0.80 < accuracy(head, z_test, y_test) < 0.87
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["nnpu", "upu"])
 @pytest.mark.parametrize("prior", [0.2, 0.5, 0.7])
 def test_risk_heads_with_the_true_prior_come_close_to_all_labels_known(method: str, prior: float) -> None:

@@ -113,6 +113,7 @@ def test_labels_have_the_precision_of_the_first() -> None:
     assert min(right(found, labelled, y) for found in (first, second)) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "options"), [("auto", {"repeats": 1}), ("stacked", {"repeats": 1}), ("pupl", {})])
 def test_no_other_embeddings_is_as_not_given(method: str, options: dict[str, Any]) -> None:
     z, _, labelled, _ = halves(200)

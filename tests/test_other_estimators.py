@@ -64,6 +64,7 @@ def test_a_baseline_on_images_tables_and_authors_settings() -> None:
         PUBaseline("nnpu", prior=0.4, settings={"epoch": 1}).fit(x, s)
 
 
+@pytest.mark.slow
 def test_encoder_labeller_and_prior_alone() -> None:
     x, s, y = gaussians(600)
     encoder = PUEncoder(encoder="mlp", epochs=2, random_state=0).fit(x, s)

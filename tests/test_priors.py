@@ -149,6 +149,7 @@ def test_error_on_known_mixtures(method: str) -> None:
     assert off.mean() < BOUNDS[method][2]
 
 
+@pytest.mark.slow
 def test_scott_is_no_upper_bound() -> None:
     assert 0.1 < (errors("scott") < 0).mean() < 0.6
 
@@ -189,6 +190,7 @@ def test_many_points_and_features_are_drawn_and_rotated() -> None:
     assert tice(*wide, dim=4).value == pytest.approx(0.5, abs=0.2)
 
 
+@pytest.mark.slow
 def test_km1_falls_as_features_are_added() -> None:
     # Classes far apart and π = 0.5 throughout: the slope of d reaches 1/√n ever earlier. docs/priors.md warns of it.
     found = [km1(*points(0.5, k=k)).value for k in (2, 8)]
@@ -217,6 +219,7 @@ def test_estimate_from_embeddings(method: str, setting: str) -> None:
     assert first.value == pytest.approx(0.4, abs=0.25 if method == "elkan_noto" else 0.1)
 
 
+@pytest.mark.slow
 def test_auto_is_bbe_on_scores_and_the_default_labeller_on_embeddings() -> None:
     z, s = together(*points(0.4))
     found = estimate_prior(z, s)
@@ -228,6 +231,7 @@ def test_auto_is_bbe_on_scores_and_the_default_labeller_on_embeddings() -> None:
     assert estimate_prior(score, s) == expected, "scores are taken as they are"
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals_narrow_with_n_and_widen_with_confidence() -> None:
     def reach(n: int, confidence: float) -> float:
         found = estimate_prior(*together(*scores(0.3, n=n)), method="dedpul", confidence=confidence, bootstrap=20)

@@ -160,6 +160,7 @@ def test_expected_potentials_by_slow_loops() -> None:
     assert float(expected_after_kmeans_plus_plus(z)) == pytest.approx(theirs)
 
 
+@pytest.mark.slow
 def test_theorem_of_the_seeding() -> None:
     """th:puPL on 60 random mixtures: below 16 φ*, and below k-means++ on average."""
     found = check_seeding(60, seed=1)

@@ -59,6 +59,7 @@ def test_contract(name: str) -> None:
     assert shuffled.prior.value == pytest.approx(ranking.prior.value, abs=0.02), "the order of rows does not matter"
 
 
+@pytest.mark.slow
 @over_rankers
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_the_interval_is_that_of_the_same_scores(name: str, repeats: int) -> None:
@@ -70,6 +71,7 @@ def test_the_interval_is_that_of_the_same_scores(name: str, repeats: int) -> Non
     assert 0 <= prior.low <= prior.value <= prior.high <= 1 and prior.low < prior.high
 
 
+@pytest.mark.slow
 @over_rankers
 def test_the_interval_covers_the_share_of_classes_far_apart(name: str) -> None:
     covered, widths = 0, []
@@ -82,6 +84,7 @@ def test_the_interval_covers_the_share_of_classes_far_apart(name: str) -> None:
     assert covered >= 9 and max(widths) < 0.9, "it covers, and it says something"
 
 
+@pytest.mark.slow
 @over_rankers
 def test_the_interval_narrows_with_rows(name: str) -> None:
     few, many = (rank(name, *apart(n)[:2]).prior for n in (200, 2000))
@@ -97,6 +100,7 @@ def test_a_given_prior_is_taken_as_it_is(name: str) -> None:
     assert pseudo.prior == 0.3 and pseudo.interval == (0.3, 0.3)
 
 
+@pytest.mark.slow
 @over_rankers
 def test_pseudo_labels_of_a_ranking(name: str) -> None:
     z, labelled, _ = broad(300)
@@ -136,6 +140,7 @@ def test_draws_are_averaged_from_their_own_thresholds() -> None:
     assert averaged(draws[:1], labelled) is draws[0], "a single draw keeps its scores"
 
 
+@pytest.mark.slow
 def test_estimate_prior_is_the_default_rankers_own() -> None:
     z, labelled, _ = broad(300)
     ranking, estimate = rank(DEFAULT_RANKER, z, labelled, repeats=3), estimate_prior(z, labelled, repeats=3)

@@ -151,6 +151,7 @@ def test_what_goes_wrong_is_noticed(started_browser: Browser, report_folder: Pat
     assert requests(started_browser)[1:] == ["http://127.0.0.1:9/x.png"]
 
 
+@pytest.mark.slow
 def test_single_rows_can_be_shown(browser: Browser, report_folder: Path) -> None:
     fit = vector()
     one = fit.shown(np.array([3]))

@@ -210,6 +210,7 @@ def test_map_says_what_a_point_is(browser: Browser, report_pages: dict[str, Path
     browser.wait("document.getElementById('map-tip').hidden")
 
 
+@pytest.mark.slow
 def test_labelled_can_be_scaled_by_the_prior(browser: Browser, report_pages: dict[str, Path]) -> None:
     browser.open(report_pages["image"])
     before = browser.ask("document.querySelector('#separation-chart .area-p').getAttribute('d')")

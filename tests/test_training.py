@@ -33,6 +33,7 @@ def weights(module: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in module.parameters()])
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_and_reports_every_epoch() -> None:
     heard: list[Epoch] = []
     trained = pretrain(X, S, config=TrainConfig(epochs=6, batch_size=128, learning_rate=4.0), on_epoch=heard.append)
@@ -49,6 +50,7 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert torch.equal(state, torch.get_rng_state()), "training must not disturb the global generator"
 
 
+@pytest.mark.slow
 def test_labels_reach_the_objective() -> None:
     with_labels, without = (pretrain(X, S, objective=name, config=QUICK).encoder for name in ("pucl", "sscl"))
     assert not torch.equal(weights(with_labels), weights(without))
@@ -96,6 +98,7 @@ def test_a_stated_share_of_labelled_rows() -> None:
     assert times.max() - times.min() <= 1, "labelled rows take turns"
 
 
+@pytest.mark.slow
 def test_streamed_rows_are_the_same_rows(tmp_path: Path) -> None:
     config = TrainConfig(epochs=2, batch_size=256)
     np.save(tmp_path / "x.npy", X)
@@ -142,6 +145,7 @@ def test_held_out_labels_are_hidden_and_watched() -> None:
     assert pretrain(X, S, config=QUICK).history[-1].health.separation is None  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_compiled_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
 
