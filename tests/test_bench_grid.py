@@ -90,6 +90,7 @@ def test_what_is_wrong_in_a_grid_is_one_line(tmp_path: Path, text: str, message:
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["benchmark1", "heads", "weak", "benchmark2", "baselines1", "baselines2", "smoke"])
 def test_the_grids_of_the_paper(name: str) -> None:
     path = ROOT / "paper" / f"{name}.toml"

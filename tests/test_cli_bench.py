@@ -154,6 +154,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
+@pytest.mark.slow
 def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     rows = smoke[0].read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "a.jsonl").write_text("".join(rows[:8]), encoding="utf-8")
@@ -166,6 +167,7 @@ def test_merging_on_the_command_line(smoke: tuple[Path, str], pucl: Command, tmp
     assert sorted((tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)) == sorted(rows)
 
 
+@pytest.mark.slow
 def test_earlier_revisions_are_said(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     rows = [json.loads(row) for row in smoke[0].read_text(encoding="utf-8").splitlines()]
     for row in rows[:3]:
@@ -177,6 +179,7 @@ def test_earlier_revisions_are_said(smoke: tuple[Path, str], pucl: Command, tmp_
         assert code == 0 and out.startswith(said)
 
 
+@pytest.mark.slow
 def test_tables_and_pages(smoke: tuple[Path, str], pucl: Command, tmp_path: Path) -> None:
     for name in ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2"):
         code, out, _ = pucl("table", name)  # no results yet: the paper's numbers

@@ -69,6 +69,7 @@ def learn_schema_of(table: Table) -> tuple[Schema, torch.Tensor]:
     return Schema("table", tuple(features.shape[1:]), dict(table.types), transform=transform), features
 
 
+@pytest.mark.slow
 def test_tables_with_categories_take_features(tmp_path: Path) -> None:
     model = table_model(tmp_path)
     assert model.schema.transform is not None
@@ -111,6 +112,7 @@ def test_images_of_floats_come_on_the_scale_of_training(tmp_path: Path) -> None:
     check(session, images, model.logits(rows))
 
 
+@pytest.mark.slow
 def test_what_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         export, "expected_scores", lambda _model, _graph, rows: np.full(len(rows), 0.123, dtype=np.float32)

@@ -196,6 +196,7 @@ def test_a_given_prior_is_the_share_labelled_positive(method: str) -> None:
         assert found.prior == prior
 
 
+@pytest.mark.slow
 def test_stacked_is_the_default_and_draws_are_averaged() -> None:
     z, labelled, _ = broad(100)
     default, named = pseudo_label(z, labelled, seed=3), pseudo_label(z, labelled, method="stacked", repeats=5, seed=3)
