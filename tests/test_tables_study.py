@@ -182,11 +182,13 @@ def test_the_measures_of_a_known_answer(tables: ModuleType) -> None:
 def test_out_of_bag_scores_do_not_know_the_label_of_their_row(monkeypatch: pytest.MonkeyPatch) -> None:
     methods = importlib.import_module("table_methods")
     monkeypatch.setattr(methods, "TREES", 50)
-    x = np.random.default_rng(1).standard_normal((300, 4))
     s = np.arange(300) < 60  # labels that no column tells
-    fitted = methods.bag(methods.Given(x, s, 0, None), columns="sqrt")
-    _, shape = methods.study_scores(fitted.own, s, 0)
-    assert shape["pu_auc"] == pytest.approx(0.5, abs=0.12)
+    of_p_over_u = []
+    for seed in range(8):
+        x = np.random.default_rng(seed).standard_normal((300, 4))
+        fitted = methods.bag(methods.Given(x, s, seed, None), columns="sqrt")
+        of_p_over_u.append(methods.study_scores(fitted.own, s, seed)[1]["pu_auc"])
+    assert np.mean(of_p_over_u) == pytest.approx(0.5, abs=0.08)
     inside = fitted.answer(x)[1]
     assert inside[s].mean() - inside[~s].mean() > 0.3  # in-sample scores do
 
