@@ -266,5 +266,5 @@ def test_own_data_brings_its_s() -> None:
     data = pucl.read(cancer.data, positives=np.flatnonzero(y)[::3].tolist(), kind="table")
     model = quick().fit(data)
     assert (model.predict(cancer.data) == y).mean() > 0.9
-    with pytest.raises(InputError, match="left out with data that brings its own"):
+    with pytest.raises(InputError, match="left out for data from pucl.read, which has its own"):
         quick().fit(data, y)

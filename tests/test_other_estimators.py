@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
 import pucl
-from estimator_examples import EXPECTED, gaussians
+from estimator_examples import EXPECTED, gaussians, quick
 from pucl import PriorEstimator, PseudoLabeller, PUBaseline, PUClassifier, PUEncoder
 from pucl.errors import InputError
 
@@ -78,6 +79,29 @@ def test_encoder_labeller_and_prior_alone() -> None:
     assert np.array_equal(labeller.labels_, labeller.probability_ > 0.5) and labeller.reliability_.max() == 1
     prior = PriorEstimator(random_state=0).fit(unit, s)
     assert abs(prior.prior_ - y[s == 0].mean()) < 0.1 and prior.interval_[0] <= prior.prior_ <= prior.interval_[1]
+
+
+@pytest.mark.parametrize(
+    ("make", "result"),
+    [
+        (lambda: PseudoLabeller("cvir", random_state=0), "probability_"),
+        (lambda: PriorEstimator("bbe", random_state=0), "prior_"),
+        (lambda: PUEncoder(random_state=0), "transform"),
+        (lambda: PUBaseline("naive", encoder="raw", random_state=0), "decision_function"),
+        (quick, "decision_function"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_tensors_give_what_arrays_give(make: Any, result: str, dtype: torch.dtype) -> None:
+    x, s, _ = gaussians()
+    tensor = (torch.from_numpy(x) * 10).to(dtype)
+    array = tensor.float().numpy() if dtype == torch.bfloat16 else tensor.numpy()
+    tensor.requires_grad_(tensor.is_floating_point())
+    of_tensor, of_array = make().fit(tensor, torch.from_numpy(s)), make().fit(array, s)
+    given, expected = getattr(of_tensor, result), getattr(of_array, result)
+    if callable(given):
+        given, expected = given(tensor), expected(array)
+    assert np.array_equal(given, expected)
 
 
 def test_the_old_name_of_the_labeller_still_works() -> None:

@@ -25,23 +25,23 @@ OWNER = "PUBaseline"
 
 
 class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A published method of learning from labelled positives and unlabelled rows, under the face of `PUClassifier`.
+    """A published method of learning from labelled positives and unlabelled rows, used like `PUClassifier`.
 
     Args:
         method: a registered baseline, see ``pucl list baselines``.
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator (``"auto"``,
             ``"bbe"`` …, used on the standardised rows), or None for methods that need none.
-        encoder: a registered encoder or a network of one's own; by the shape of the rows when not given.
+        encoder: a registered encoder or your own network; chosen by the shape of the rows when not given.
         task: the name of a benchmark task, to train with the author's settings for it.
-        settings: fields of the method's settings that are to be changed, such as ``{"epochs": 100}``.
-        kind: ``"image"``, ``"table"`` or ``"vector"``; by X when not given.
-        categorical: columns that hold categories although they hold numbers.
+        settings: fields of the method's settings to change, such as ``{"epochs": 100}``.
+        kind: ``"image"``, ``"table"`` or ``"vector"``; chosen by X when not given.
+        categorical: columns whose numbers are categories.
         device: where to train; a GPU if there is one.
         random_state: an int, a RandomState or None; the same int gives the same model.
 
     Attributes:
         classes_: the two values `predict` gives; the second means positive.
-        prior_: π, given or estimated; None for methods that went without.
+        prior_: π, given or estimated; None for methods that used none.
         settings_: everything it was trained with.
         scorer_: the network itself, rows → logits.
     """
@@ -73,17 +73,17 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
         """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
         seed = seed_of(OWNER, self.random_state)
-        how: Settings = settings_of(self.method, self.task, **dict(self.settings or {}))
+        settings: Settings = settings_of(self.method, self.task, **dict(self.settings or {}))
         seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
         prior = self.prior
         if isinstance(prior, str):
             prior = estimate_prior(embed(raw_encoder(seen.rows), seen.rows), seen.s, method=prior, seed=seed).value
         scorer = fit_baseline(
-            self.method, seen.rows, seen.s, prior=prior, encoder=self.encoder, settings=how, seed=seed,
+            self.method, seen.rows, seen.s, prior=prior, encoder=self.encoder, settings=settings, seed=seed,
             device=self.device,
         )  # fmt: skip
         self.scorer_, self.schema_, self.classes_ = scorer.cpu(), seen.schema, seen.classes
-        self.prior_, self.settings_ = prior, asdict(how)
+        self.prior_, self.settings_ = prior, asdict(settings)
         if len(seen.schema.shape) == 1:
             self.n_features_in_ = len(seen.schema.columns) or seen.schema.shape[0]
         if hasattr(X, "columns"):
@@ -91,7 +91,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Scores (n,), positive above 0. Most methods do not make them log-odds: probabilities are not calibrated."""
+        """Scores (n,), positive above 0. For most methods they are not log-odds: probabilities are not calibrated."""
         check_is_fitted(self, "scorer_")
         x = as_input(OWNER, X)
         check_width(OWNER, x, getattr(self, "n_features_in_", None))
@@ -102,10 +102,10 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     @signed_by(OWNER)
     def score_report(self, X: Any, s: Any, *, prior: float | None = None) -> PUScores:  # noqa: N803
-        """What P and U tell of the model on rows it was not trained on; with the prior it was trained with, or one."""
+        """Estimate the quality on rows that did not train the model; π is `prior`, or the one it was trained with."""
         scores, share = self.decision_function(X), self.prior_ if prior is None else prior
         if share is None:
-            raise bad_argument(OWNER, "prior", "given to score_report, since the method went without", None)
+            raise bad_argument(OWNER, "prior", "given to score_report, because the method was fitted without one", None)
         return pu_scores(scores, s, prior=share)
 
     def __sklearn_tags__(self) -> Any:

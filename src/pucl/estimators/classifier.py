@@ -32,29 +32,29 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """A classifier from labelled positives and unlabelled rows; nothing else needs to be known.
 
     ``fit(X, s)`` takes images (n, h, w, c), (n, c, h, w) or (n, h, w) as uint8 or float, tables (a frame, or a matrix
-    whose missing values are NaN) and embeddings. It trains an encoder by contrast where that pays, compares it with
-    the rows as they are by positives it has hidden, pseudo-labels all rows, and fits a head whose probabilities agree
-    with the share of positives found. `choices_` and `summary()` say what it picked and why.
+    whose missing values are NaN) and embeddings. It trains a contrastive encoder if there are enough rows, keeps it if
+    it ranks hidden positives better than the raw rows do, pseudo-labels all rows, and fits a head with calibrated
+    probabilities. `choices_` and `summary()` say what it picked and why.
 
     Args:
-        prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None: no
-            prior is needed then, and one is estimated.
+        prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None to
+            let the labeller estimate it.
         objective: a registered loss; ``"auto"`` is puCL without a prior and puNCE with one.
-        encoder: a registered encoder, a network of one's own, ``"raw"`` for the rows as they are (more than 1,024
-            columns along their principal axes), or ``"auto"``.
-        view: a registered view or a function ``(x, generator) → x``; by the data if ``"auto"``.
+        encoder: a registered encoder, your own network, ``"raw"`` for the standardised rows (reduced to 1,024 principal
+            axes if they have more columns), or ``"auto"``.
+        view: a registered view, a function ``(x, generator) → x``, or ``"auto"``: chosen by the kind of rows.
         labeller: a registered pseudo-labeller, or ``"auto"``.
         head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"`` or ``"auto"``: linear on a trained embedding; on raw rows
             linear too, unless a kernel or the nearest rows rank hidden positives better.
-        kind: ``"image"``, ``"table"`` or ``"vector"``; by X when not given: a matrix is a table unless it looks like
-            embeddings (128 columns or more, or rows of one length).
-        categorical: columns that hold categories although they hold numbers.
+        kind: ``"image"``, ``"table"`` or ``"vector"``; chosen by X when not given: a matrix is a table unless it
+            looks like embeddings (128 columns or more, or all rows of the same norm).
+        categorical: columns whose numbers are categories.
         temperature: τ of the objective.
-        epochs: of the encoder's training; by the data when not given, as the next two.
+        epochs: of the encoder's training; these three are chosen by the data when not given.
         batch_size: of the encoder's training.
         learning_rate: of the encoder's training.
-        fine_tune: train encoder and head together on the pseudo-labels in the end, on labels that stay or that the
-            network renews, whichever ranks hidden positives higher; dropped where the frozen encoder is clearly better.
+        fine_tune: at the end train encoder and head together, once on fixed pseudo-labels and once on labels that the
+            network renews; keep whichever ranks hidden positives higher, or the frozen encoder if it is clearly better.
         device: where to train; a GPU if there is one.
         verbose: print what is picked.
         random_state: an int, a RandomState or None; the same int gives the same model.
@@ -62,9 +62,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     Attributes:
         classes_: the two values `predict` gives; the second means positive.
         prior_: π, given or estimated.
-        prior_interval_: (low, high), 90 % of its sampling error, as wide as few labels make it.
+        prior_interval_: (low, high), a 90 % interval of the sampling error; wide if labels are few.
         pseudo_labels_: `PseudoLabels` of the training rows.
-        history_: what is known of every epoch of the encoder's training; empty for the rows as they are.
+        history_: the epochs of the encoder's training; empty if none was trained.
         choices_: what was picked.
         reasons_: why.
         scores_: estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`.
@@ -154,7 +154,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @signed_by(OWNER)
     def score_report(self, X: Any, s: Any) -> PUScores:  # noqa: N803
-        """What P and U tell of the model on rows it was not trained on; no negatives are needed."""
+        """Estimate accuracy, AUC, precision and recall on rows that did not train the model; needs no negatives."""
         return pu_scores(self.decision_function(X), s, prior=self.prior_)
 
     def summary(self) -> str:
@@ -170,10 +170,10 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     @classmethod
     def load(cls, folder: str | Path, *, network: nn.Module | None = None) -> Self:
         """The model in a folder, ready to predict; pseudo-labels and history are not kept there."""
-        found = cls()
-        found.model_, found.classes_ = load_model(folder, network=network), np.array([0, 1])
-        found._describe()
-        return found
+        classifier = cls()
+        classifier.model_, classifier.classes_ = load_model(folder, network=network), np.array([0, 1])
+        classifier._describe()
+        return classifier
 
     def report(self, path: str | Path) -> Path:
         """Write a report of the fit as one self-contained HTML file."""

@@ -21,7 +21,7 @@ class Decisions:
         raise NotImplementedError
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """The sigmoid of the scores, (n, 2): of being no positive and of being one."""
+        """Probabilities (n, 2) of being negative and of being positive: the sigmoid of the scores."""
         positive = torch.sigmoid(torch.from_numpy(self.decision_function(X))).numpy()
         return np.stack([1 - positive, positive], axis=1)
 
@@ -36,8 +36,8 @@ class Decisions:
             AUC_PU = (1 − π) AUC + π/2
 
         where AUC is that of positives against negatives and π the share of positives among the unlabelled rows. It
-        needs neither negatives nor π, and ranks classifiers as AUC does; at most 1 − π/2 can be reached. Use rows that
-        did not train the classifier. `score_report` estimates accuracy, AUC, precision and recall, given π.
+        needs neither negatives nor π, and ranks classifiers as AUC does; a perfect classifier has 1 − π/2. Use rows
+        that did not train the classifier. `score_report` estimates accuracy, AUC, precision and recall, given π.
         """
         scores = self.decision_function(X)
         labelled = check_labels(s, n_rows=len(scores), owner=type(self).__name__)
@@ -45,6 +45,6 @@ class Decisions:
 
 
 def check_width(owner: str, x: Any, width: int | None) -> None:
-    """A matrix has as many columns as the one it was fitted with, in the words scikit-learn has for it."""
+    """Refuse a matrix with another number of columns than in training, in scikit-learn's words."""
     if width is not None and getattr(x, "ndim", 0) == 2 and not hasattr(x, "columns") and x.shape[1] != width:
         raise InputError(f"X has {x.shape[1]} features, but {owner} is expecting {width} features as input")

@@ -26,7 +26,7 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     """Embeddings learnt from labelled positives and unlabelled rows by a contrastive objective.
 
     The parameters are those of `PUClassifier`; `prior` is a number, for objectives that need one. With fewer than 500
-    rows or 20 labelled ones and no encoder asked for, the embedding is the standardised rows.
+    rows or 20 labelled ones, and ``encoder="auto"``, the embedding is the standardised rows.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from pucl.errors import signed_by
-from pucl.estimators.observed import aligned, as_input, seed_of
+from pucl.estimators.observed import aligned, as_matrix, seed_of
 from pucl.pseudo_labels import pseudo_label
 
 OWNER = "PseudoLabeller"
@@ -30,11 +30,11 @@ class PseudoLabeller(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
         """Label the rows of embeddings X (n, k) with PU labels s."""
         aligned(OWNER, X, s)
-        z = X.to_numpy() if hasattr(X, "to_numpy") else as_input(OWNER, X)
+        z = as_matrix(OWNER, X)
         z = z.astype(np.float32) if z.dtype.kind in "buif" and z.dtype != np.float64 else z
-        found = pseudo_label(z, s, method=self.method, prior=self.prior, seed=seed_of(OWNER, self.random_state))
-        self.labels_, self.probability_ = found.labels.numpy(), found.probability.numpy()
-        self.reliability_, self.prior_ = found.reliability.numpy(), found.prior
+        pseudo = pseudo_label(z, s, method=self.method, prior=self.prior, seed=seed_of(OWNER, self.random_state))
+        self.labels_, self.probability_ = pseudo.labels.numpy(), pseudo.probability.numpy()
+        self.reliability_, self.prior_ = pseudo.reliability.numpy(), pseudo.prior
         return self
 
     @signed_by(OWNER)

@@ -1,4 +1,4 @@
-"""What estimators do alike with X, s and random_state."""
+"""What all estimators do with X, s and random_state."""
 
 import warnings
 from dataclasses import dataclass
@@ -12,17 +12,27 @@ from torch import Tensor
 
 from pucl.data import Kind
 from pucl.data.own import OwnData
+from pucl.data.own.arrays import as_array
 from pucl.data.own.batch import load
 from pucl.errors import Described, InputError, bad_argument
 from pucl.labels import check_labels
 from pucl.models.schema import Schema, learn_schema
 
-FEWEST = 4  # rows there can be P and U in, with one of each to hold out
+FEWEST = 4  # rows: two labelled and two unlabelled, so that one of each can be held out
 
 
 @dataclass(frozen=True)
-class Observed:
-    """Training rows as the encoder takes them, s, and what they were before."""
+class TrainingRows:
+    """Training rows and their labels, checked.
+
+    Attributes:
+        schema: what the rows are, learnt from them.
+        rows: as the encoder takes them.
+        s: PU labels, True for labelled positives.
+        classes: what `predict` will return: 0 and 1, or −1 and 1 if s had those.
+        content: the rows as they came, where a report shows them.
+        ids: what the rows are called; None for their numbers.
+    """
 
     schema: Schema
     rows: Tensor
@@ -32,25 +42,27 @@ class Observed:
     ids: Any
 
 
-def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any = ()) -> Observed:
+def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any = ()) -> TrainingRows:
     """Check X and s together and learn the schema; `x` may be what `pucl.read` returned, which has its own s."""
     if isinstance(x, OwnData):
         if s is not None and s is not x.s:
-            raise bad_argument(owner, "s", "left out with data that brings its own", Described("both"))
+            raise bad_argument(
+                owner, "s", "left out for data from pucl.read, which has its own", Described("two of them")
+            )
         content = x.load()
         schema, rows = learn_schema(x, categorical=categorical, content=content, owner=owner)
-        return Observed(schema, rows, x.s, np.array([0, 1]), content, x.ids)
+        return TrainingRows(schema, rows, x.s, np.array([0, 1]), content, x.ids)
     if s is None:
         raise bad_argument(owner, "s", "given (it requires y to be passed, but the target y is None)", None)
     x, s = as_input(owner, x), _vector(s)
     aligned(owner, x, s)
     if len(x) < FEWEST:
         raise bad_argument(owner, "X", f"at least {FEWEST} rows", Described(f"n_samples = {len(x)}"))
-    found = check_labels(s, n_rows=len(x), owner=owner)
+    labelled = check_labels(s, n_rows=len(x), owner=owner)
     schema, rows = learn_schema(x, kind=kind, categorical=categorical, owner=owner)
     table = load(schema.open(x)) if schema.kind == "table" else None
     index = x.index.tolist() if hasattr(x, "index") and not callable(x.index) else None
-    return Observed(schema, rows, found, _classes(s), table, index)
+    return TrainingRows(schema, rows, labelled, _classes(s), table, index)
 
 
 def as_input(owner: str, x: Any) -> Any:
@@ -64,7 +76,7 @@ def as_input(owner: str, x: Any) -> Any:
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported; X must be real", owner=owner)
     if array.dtype == object:
-        array = array.astype(np.float64)  # numpy's own words for what is no number
+        array = array.astype(np.float64)  # numpy's own error names what is not a number
     if array.ndim < 2:
         raise bad_argument(
             owner, "X", "of two dimensions or more", Described(f"shape {array.shape}. Reshape your data")
@@ -74,8 +86,14 @@ def as_input(owner: str, x: Any) -> Any:
     return array
 
 
+def as_matrix(owner: str, x: Any) -> NDArray[Any]:
+    """Embeddings of any library as a numpy array (n, k)."""
+    array: NDArray[Any] = x.to_numpy() if hasattr(x, "to_numpy") else as_array(as_input(owner, x))
+    return array
+
+
 def _vector(s: Any) -> Any:
-    """One column of labels is taken for a vector, with the warning scikit-learn has for it."""
+    """A matrix of one column as a vector, with scikit-learn's warning for it."""
     if getattr(s, "ndim", 1) == 2 and s.shape[1] == 1:
         text = "A column-vector y was passed when a 1d array was expected: s is taken as a vector"
         warnings.warn(text, DataConversionWarning, stacklevel=4)
@@ -84,14 +102,14 @@ def _vector(s: Any) -> Any:
 
 
 def aligned(owner: str, x: Any, s: Any) -> None:
-    """A frame and a Series belong together by their index."""
+    """Refuse a frame and a Series whose index differs: their rows may not belong together."""
     both = hasattr(x, "iloc") and hasattr(s, "iloc")
     if both and len(x) == len(s) and not x.index.equals(s.index):
         raise bad_argument(owner, "s", "a Series with the index of X", Described("another index"))
 
 
 def seed_of(owner: str, random_state: Any) -> int:
-    """A seed out of an int, a RandomState or None, as everywhere in scikit-learn."""
+    """A seed from an int, a RandomState or None, as everywhere in scikit-learn."""
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
     try:
@@ -101,6 +119,6 @@ def seed_of(owner: str, random_state: Any) -> int:
 
 
 def _classes(s: Any) -> NDArray[np.int64]:
-    """What `predict` says: −1 and 1 if s did, else 0 and 1."""
-    values = s.detach().cpu().numpy() if hasattr(s, "detach") else np.asarray(s)
+    """What `predict` returns: −1 and 1 if s has these values, else 0 and 1."""
+    values = as_array(s)
     return np.array([-1, 1]) if (values == -1).any() else np.array([0, 1])

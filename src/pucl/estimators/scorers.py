@@ -1,4 +1,4 @@
-"""Scorers for cross-validation and searches: how good an estimator is by P and U alone."""
+"""Scorers for cross-validation and searches: how good an estimator is, judged by P and U alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ OWNER = "pucl.pu_scorer"
 
 
 def pu_scorer(criterion: str = "auc", *, prior: float | None = None) -> Callable[[Any, Any, Any], float]:
-    """A scorer ``(estimator, X, s) → number``, more is better, for ``scoring=`` of scikit-learn.
+    """A scorer ``(estimator, X, s) → number``, higher is better, for ``scoring=`` of scikit-learn.
 
     Args:
-        criterion: one of `pucl.selection.CRITERIA`; risks are taken with a minus. ``"auc"`` ranks candidates alike
-            whatever π is; the others compare candidates fairly only under one π.
+        criterion: one of `pucl.selection.CRITERIA`; risks are negated. ``"auc"`` gives the same
+            order for every π; the others compare candidates fairly only under one π.
         prior: π; when not given, the estimator's own `prior_`.
     """
     if criterion not in CRITERIA:
@@ -25,19 +25,21 @@ def pu_scorer(criterion: str = "auc", *, prior: float | None = None) -> Callable
 
     def score(estimator: Any, X: Any, s: Any) -> float:  # noqa: N803
         share = _prior(estimator, criterion) if prior is None else prior
-        found = pu_scores(estimator.decision_function(X), s, prior=share)
-        # Before it is clipped, so that candidates at the border are still told apart.
-        value = found.pu_auc if criterion == "auc" else getattr(found, criterion)
+        scores = pu_scores(estimator.decision_function(X), s, prior=share)
+        # AUC before it is clipped, so that candidates at the border still differ.
+        value = scores.pu_auc if criterion == "auc" else getattr(scores, criterion)
         return sign * float(value.value)
 
     return score
 
 
 def _prior(estimator: Any, criterion: str) -> float:
-    """The π an estimator found, or the last step of a pipeline; the order by AUC does not depend on it."""
+    """The π estimated by the estimator or by the last step of a pipeline; the order by AUC does not depend on it."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     if criterion == "auc":
         return 0.5
     if not hasattr(last, "prior_"):
-        raise bad_argument(OWNER, "prior", "given for an estimator that finds none", Described(type(last).__name__))
+        raise bad_argument(
+            OWNER, "prior", "given for an estimator that does not estimate it", Described(type(last).__name__)
+        )
     return float(last.prior_)

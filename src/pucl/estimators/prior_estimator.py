@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from pucl.data.own.arrays import as_array
 from pucl.errors import signed_by
 from pucl.estimators.observed import aligned, seed_of
 from pucl.ranking.prior import estimate_prior
@@ -30,11 +31,11 @@ class PriorEstimator(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
         """Estimate π from embeddings or scores X with PU labels s."""
         aligned(OWNER, X, s)
-        z = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-        found = estimate_prior(
+        z = X.to_numpy() if hasattr(X, "to_numpy") else as_array(X)
+        estimate = estimate_prior(
             z.astype(np.float64) if z.dtype.kind in "bui" else z, s, method=self.method,
             confidence=self.confidence, setting=self.setting, seed=seed_of(OWNER, self.random_state),
         )  # fmt: skip
-        self.estimate_, self.prior_, self.method_ = found, found.value, found.method
-        self.interval_ = (found.low, found.high)
+        self.estimate_, self.prior_, self.method_ = estimate, estimate.value, estimate.method
+        self.interval_ = (estimate.low, estimate.high)
         return self
