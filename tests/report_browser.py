@@ -238,5 +238,5 @@ def size_of(png: Path) -> tuple[int, int]:
 
 
 def figures(browser: Browser) -> dict[str, str]:
-    names = ("value", "found", "positives", "precision", "recall", "f1")
+    names = ("value", "called", "positives", "precision", "recall", "f1")
     return {name: browser.ask(f"document.getElementById('threshold-{name}').textContent").strip() for name in names}

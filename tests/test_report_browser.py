@@ -167,7 +167,7 @@ def test_single_rows_can_be_shown(browser: Browser, report_folder: Path) -> None
     )
     record = bare_record(history=(EpochRecord(1, loss=1.0), EpochRecord(2, loss=1.0)))
     browser.open(written(report_folder, record, evidence))
-    assert figures(browser)["found"] == "1" and figures(browser)["precision"] == "–"
-    assert "too few held-out rows" in browser.ask("document.getElementById('threshold-said').textContent")
+    assert figures(browser)["called"] == "1" and figures(browser)["precision"] == "–"
+    assert "Too few held-out rows" in browser.ask("document.getElementById('threshold-said').textContent")
     press(browser, "#map-in")
     assert browser.ask("document.querySelectorAll('.line-series').length") == 1

@@ -38,7 +38,7 @@ def test_thresholds_are_those_of_pu_scores(example: Callable[[], Fit]) -> None:
             else:
                 assert (value, error) == pytest.approx((told.value, told.error), abs=1e-12)
     free = fit.logit[~fit.labelled].astype(np.float64)
-    assert at.found.tolist() == [int((free > c).sum()) for c in at.threshold]
+    assert at.called.tolist() == [int((free > c).sum()) for c in at.threshold]
     known = ~np.isnan(at.positives)
     assert np.all((at.positives_low <= at.positives + 1e-9) & (at.positives <= at.positives_high + 1e-9) | ~known)
 
@@ -49,7 +49,7 @@ def test_thresholds_reach_the_page_unchanged() -> None:
         thresholds(record_of(fit), evidence_of(fit)),
         data_of(render(record_of(fit), evidence_of(fit)))["threshold"],
     )
-    assert told["found"] == at.found.tolist() and (told["half"], told["best"]) == (at.half, at.best)
+    assert told["called"] == at.called.tolist() and (told["half"], told["best"]) == (at.half, at.best)
     assert at.f1[at.best] == at.f1.max()
     assert told["recall"] == pytest.approx(at.recall.tolist(), abs=1e-4)
 

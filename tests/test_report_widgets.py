@@ -39,15 +39,15 @@ def test_slider_shows_what_python_computes(browser: Browser, report_pages: dict[
     for i in (at.half, at.half - 60, at.half + 40, at.best):
         browser.ask(f"{slider}.value = {i}; {slider}.dispatchEvent(new Event('input'))")
         scores = pu_scores(evidence.held_logit, evidence.held_labelled, prior=fit.prior, threshold=at.threshold[i])
-        found = int((free > at.threshold[i]).sum())
+        called = int((free > at.threshold[i]).sum())
         shown = figures(browser)
-        assert shown["found"] == f"{found:,}"
-        assert float(shown["positives"].replace(",", "")) == pytest.approx(found * scores.precision.value, abs=0.56)
+        assert shown["called"] == f"{called:,}"
+        assert float(shown["positives"].replace(",", "")) == pytest.approx(called * scores.precision.value, abs=0.56)
         for key in ("precision", "recall", "f1"):
             value, error = shown[key].split(" ± ")
             told = getattr(scores, key)
             assert (float(value), float(error)) == pytest.approx((told.value, told.error), abs=6e-4)
-        assert f"{found:,} of {len(free):,}" in browser.ask("document.getElementById('threshold-said').textContent")
+        assert f"{called:,} of {len(free):,}" in browser.ask("document.getElementById('threshold-said').textContent")
 
 
 def test_slider_follows_keys_buttons_and_the_chart(browser: Browser, report_pages: dict[str, Path]) -> None:

@@ -24,16 +24,16 @@ def choices(record: FitRecord) -> Markup:
 
 
 def candidates(record: FitRecord) -> Markup | None:
-    """A table of what was tried, with estimates and their errors drawn on a common scale."""
+    """A table of the candidates, with estimates and their errors drawn on a common scale."""
     tried = record.candidates[:MAX_CANDIDATES]
     if not tried:
         return None
-    found = {key: [_measured(one, key) for one in tried] for key, _ in MEASURES}
-    scales = {key: _scale([one for one in estimates if one]) for key, estimates in found.items() if any(estimates)}
+    measured = {key: [_measured(candidate, key) for candidate in tried] for key, _ in MEASURES}
+    scales = {key: _scale([e for e in estimates if e]) for key, estimates in measured.items() if any(estimates)}
     labels = ("Candidate", *(label for key, label in MEASURES if key in scales))
     head = element("tr", *(element("th", label, scope="col") for label in labels))
-    rows = (_row(one, scales) for one in tried)
-    caption = element("caption", "Estimated on held-out rows; lines reach one standard error to each side.")
+    rows = (_row(candidate, scales) for candidate in tried)
+    caption = element("caption", "Estimated on held-out rows. Lines show ± one standard error.")
     table = element("table", caption, element("thead", head), element("tbody", *rows), class_="candidates")
     return join(element("h3", "Candidates"), table)
 
@@ -59,8 +59,8 @@ def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
         ("Shape of a row", shape),
         ("Fingerprint", shorten(record.fingerprint, 200) if record.fingerprint else None),
     ]
-    found = (element("div", element("dt", label), element("dd", value)) for label, value in pairs if value)
-    return join(element("dl", *found, class_="pairs"), _columns({} if schema is None else schema.columns))
+    facts = (element("div", element("dt", label), element("dd", value)) for label, value in pairs if value)
+    return join(element("dl", *facts, class_="pairs"), _columns({} if schema is None else schema.columns))
 
 
 def command(record: FitRecord) -> Markup | None:
@@ -74,8 +74,8 @@ def command(record: FitRecord) -> Markup | None:
 
 
 def _measured(candidate: CandidateScores, key: str) -> Estimate | None:
-    found: Estimate | None = getattr(candidate, key)
-    return found if found is not None and isfinite(found.value) else None
+    measured: Estimate | None = getattr(candidate, key)
+    return measured if measured is not None and isfinite(measured.value) else None
 
 
 def _row(candidate: CandidateScores, scales: Mapping[str, tuple[float, float]]) -> Markup:
@@ -85,25 +85,25 @@ def _row(candidate: CandidateScores, scales: Mapping[str, tuple[float, float]]) 
     return element("tr", title, *cells, class_="chosen" if candidate.chosen else None)
 
 
-def _cell(found: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:
-    if found is None:
+def _cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:
+    if measured is None:
         return element("td", "–", data_label=label)
-    error = _error(found)
-    low, at, high = (_percent(value, scale) for value in (found.value - error, found.value, found.value + error))
+    value, error = measured.value, _error(measured)
+    low, at, high = (_percent(end, scale) for end in (value - error, value, value + error))
     whisker = element("line", x1=low, x2=high, y1=7, y2=7)
     drawing = element("svg", whisker, element("circle", cx=at, cy=7, r=4), class_="whisker", aria_hidden="true")
-    return element("td", element("div", element("span", estimate(found)), drawing), data_label=label)
+    return element("td", element("div", element("span", estimate(measured)), drawing), data_label=label)
 
 
-def _scale(found: Sequence[Estimate]) -> tuple[float, float]:
-    low = min(one.value - _error(one) for one in found)
-    high = max(one.value + _error(one) for one in found)
+def _scale(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    low = min(e.value - _error(e) for e in estimates)
+    high = max(e.value + _error(e) for e in estimates)
     room = max(0.05 * (high - low), 0.005)
     return low - room, high + room
 
 
-def _error(found: Estimate) -> float:
-    return found.error if isfinite(found.error) else 0.0
+def _error(measured: Estimate) -> float:
+    return measured.error if isfinite(measured.error) else 0.0
 
 
 def _percent(value: float, scale: tuple[float, float]) -> str:

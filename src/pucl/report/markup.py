@@ -26,10 +26,10 @@ def visible(value: object) -> str:
     return _INVISIBLE.sub("\ufffd", str(value))
 
 
-def shorten(value: object, most: int) -> str:
-    """`value` as visible text of at most `most` characters, with an ellipsis where some were left out."""
+def shorten(value: object, max_length: int) -> str:
+    """`value` as visible text of at most `max_length` characters, with an ellipsis where some were left out."""
     text = visible(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 def escape(value: object) -> Markup:
@@ -67,9 +67,9 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
 
 
-def estimate(found: Estimate) -> str:
+def estimate(measured: Estimate) -> str:
     """A value with its standard error, where that is known: 0.912 ± 0.010."""
-    return str(found) if isfinite(found.error) else f"{found.value:.3f}"
+    return str(measured) if isfinite(measured.error) else f"{measured.value:.3f}"
 
 
 def duration(seconds: float) -> str:

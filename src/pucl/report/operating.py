@@ -9,12 +9,12 @@ from pucl.priors import PriorEstimate
 
 Floats = NDArray[np.float64]
 
-WIDEST = 9.2  # logits beyond it are probabilities within 0.0001 of 0 and 1, which nobody tells apart
+WIDEST = 9.2  # logits beyond it are probabilities within 0.0001 of 0 or 1
 NARROWEST = 1.0
 STEPS = 400
-LOW_TAIL = 0.005  # share of the lowest scores that may fall off: thresholds down there find everything
+LOW_TAIL = 0.005  # share of the lowest scores left out: thresholds down there call every row positive
 FEWEST_BINS, MOST_BINS = 10, 40
-FEWEST = 5  # held-out unlabelled rows above a threshold from which a precision is worth naming
+FEWEST = 5  # held-out unlabelled rows above a threshold from which its precision is shown
 
 
 def grid(scores: Floats) -> Floats:
@@ -60,24 +60,24 @@ def _density(scores: Floats, edges: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class OperatingPoints:
-    """Estimates at rising thresholds, each array (m,); precision and positives are NaN where too few are found.
+    """Estimates at rising thresholds, each array (m,); precision and positives are NaN where too few rows lie above.
 
     Attributes:
-        threshold: logits above which a row is found.
-        found: how many of all unlabelled rows are.
+        threshold: logits above which a row is called positive.
+        called: how many of all unlabelled rows are called positive.
         precision: share of positives among them.
-        recall: share of the positives that is found.
-        f1: harmonic mean of the two.
-        precision_error: standard error, as are the next two; an error of π comes on top.
+        recall: share of the positives that are called positive.
+        f1: harmonic mean of precision and recall.
+        precision_error: standard error of precision; the errors do not include that of π.
         recall_error: of recall.
         f1_error: of F1.
-        positives: expected number of positives among the rows found.
+        positives: expected number of positives among the rows called positive.
         positives_low: the same with the low end of the interval of π.
         positives_high: the same with the high end.
     """
 
     threshold: Floats
-    found: NDArray[np.int64]
+    called: NDArray[np.int64]
     precision: Floats
     recall: Floats
     f1: Floats
@@ -104,7 +104,7 @@ def operating_points(
 ) -> OperatingPoints:
     """The figures of `pucl.pu_scores` at every threshold, and what they mean for all unlabelled rows.
 
-        precision t / q,   F1 = 2t / (q + π),   t = min(πr, q),   expected positives = found · t / q
+        precision t / q,   F1 = 2t / (q + π),   t = min(πr, q),   expected positives = called · t / q
 
     where r and q are the shares of held-out labelled and unlabelled rows above the threshold. Their errors are
     binomial with one success and one failure added, those of the ratios follow by propagation.
@@ -119,21 +119,21 @@ def operating_points(
     """
     r, r_error = _share_above(labelled, threshold)
     q, q_error = _share_above(unlabelled, threshold)
-    found = count_above(quantiles, n_unlabelled, threshold)
+    called = count_above(quantiles, n_unlabelled, threshold)
     q_known = np.where(q * len(unlabelled) >= FEWEST - 0.5, q, np.nan)
     precision, f1 = _precision(prior.value, r, q_known), 2 * np.minimum(prior.value * r, q) / (q + prior.value)
     of_r, of_q = _ratio(r_error, r), _ratio(q_error, q)
     ends = (end if np.isfinite(end) else prior.value for end in (prior.low, prior.high))
     return OperatingPoints(
         threshold,
-        found,
+        called,
         precision,
         r,
         f1,
         precision * np.hypot(of_r, of_q),
         r_error,
         f1 * np.hypot(of_r, q_error / (q + prior.value)),
-        *(_expected(found, _precision(share, r, q_known)) for share in (prior.value, *ends)),
+        *(_expected(called, _precision(share, r, q_known)) for share in (prior.value, *ends)),
     )
 
 
@@ -170,5 +170,5 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
 
 
-def _expected(found: NDArray[np.int64], precision: Floats) -> Floats:
-    return np.where(found > 0, found * precision, 0.0)
+def _expected(called: NDArray[np.int64], precision: Floats) -> Floats:
+    return np.where(called > 0, called * precision, 0.0)

@@ -1,4 +1,4 @@
-"""The top of the page: what was trained on what, the estimates and what they rest on, and the class prior drawn."""
+"""The top of the page: the data, the estimates with their assumptions, and a drawing of the class prior."""
 
 from math import isfinite
 from types import MappingProxyType
@@ -8,37 +8,38 @@ from pucl.priors import PriorEstimate
 from pucl.report.markup import Markup, count, duration, element, estimate, join, moment, percent, shorten
 from pucl.selection.scores import Estimate
 
-KINDS = MappingProxyType({"image": "pictures", "table": "table rows", "vector": "vectors"})
+KINDS = MappingProxyType({"image": "images", "table": "table rows", "vector": "vectors"})
 METRICS = MappingProxyType(
     {
         "proxy_accuracy": ("Accuracy", "Share of the unlabelled rows put in the right class."),
-        "proxy_accuracy_one_sample": ("Accuracy on all rows", "The same over labelled and unlabelled rows together."),
+        "proxy_accuracy_one_sample": ("Accuracy on all rows", "Accuracy over labelled and unlabelled rows together."),
         "auc": ("AUC", "Chance that a positive scores above a negative: 0.5 is guessing, 1 is perfect."),
         "pu_auc": (
             "AUC, labelled against unlabelled",
-            "Chance that a labelled positive scores above an unlabelled row; below 1, as U holds positives too.",
+            "Chance that a labelled positive scores above an unlabelled row. It stays below 1, because some unlabelled "
+            "rows are positive.",
         ),
-        "precision": ("Precision", "Share of true positives among the unlabelled rows that are found."),
-        "recall": ("Recall", "Share of all positives that is found, read off the held-out labelled ones."),
-        "f1": ("F1", "One figure for precision and recall, their harmonic mean."),
-        "found": ("Found", "Share of the unlabelled rows that is called positive; counted, not estimated."),
-        "zero_one_risk": ("Error", "Share of the unlabelled rows put in the wrong class; noise can push it below 0."),
-        "upu_risk": ("uPU risk", "Smooth version of the error, free of bias; noise can push it below 0."),
-        "nnpu_risk": ("nnPU risk", "Smooth version of the error, kept from falling below what is possible."),
+        "precision": ("Precision", "Share of positives among the unlabelled rows that are called positive."),
+        "recall": ("Recall", "Share of all positives that are called positive, measured on held-out labelled ones."),
+        "f1": ("F1", "Harmonic mean of precision and recall."),
+        "found": ("Called positive", "Share of the unlabelled rows that are called positive. Counted, not estimated."),
+        "zero_one_risk": ("Error", "Share of the unlabelled rows put in the wrong class. Noise can push it below 0."),
+        "upu_risk": ("uPU risk", "Smooth, unbiased version of the error. Noise can push it below 0."),
+        "nnpu_risk": ("nnPU risk", "Smooth version of the error that cannot fall below 0."),
     }
 )
-RESTS_ON = (
-    "There are no labelled negatives, so nothing on this page could be checked against the truth. “Estimated” means: "
-    "computed from rows held out of training, on the assumption that the labelled positives are a random sample of all "
-    "positives and that the class prior π is right. If the labelled ones are special, for example easier than the "
-    "others, the true figures differ and are mostly worse."
+ESTIMATED = (
+    "Without labelled negatives nothing on this page can be checked against the truth. “Estimated” means: computed "
+    "from rows held out of training, assuming that the labelled positives are a random sample of all positives and "
+    "that the class prior π is right. If labelled positives differ from the others, for example because they are "
+    "easier, the true figures are usually worse."
 )
 MIDDLE = 26  # pixels from the top to the line of the prior
 
 
 def title(record: FitRecord) -> str:
     """What the page is called: the source, or the kind of rows."""
-    return shorten(record.source, 200) if record.source else f"A model of {KINDS[record.kind]}"
+    return shorten(record.source, 200) if record.source else f"Classifier of {KINDS[record.kind]}"
 
 
 def facts(record: FitRecord) -> Markup:
@@ -58,7 +59,7 @@ def summary(record: FitRecord) -> Markup:
     return join(
         element("p", *_lead(record), class_="lead"),
         element("dl", *tiles, class_="tiles") if tiles else None,
-        element("p", element("strong", "What “estimated” rests on. "), RESTS_ON, class_="note"),
+        element("p", element("strong", "What “estimated” means. "), ESTIMATED, class_="note"),
     )
 
 
@@ -92,12 +93,12 @@ def _tiles(record: FitRecord) -> list[Markup]:
     if record.metrics is None:
         return []
     known: dict[str, Estimate] = {name: getattr(record.metrics, name) for name in METRICS}
-    return [_tile(*METRICS[name], found) for name, found in known.items() if isfinite(found.value)]
+    return [_tile(*METRICS[name], value) for name, value in known.items() if isfinite(value.value)]
 
 
-def _tile(label: str, meaning: str, found: Estimate) -> Markup:
-    error = element("span", f"± {found.error:.3f}", class_="error") if isfinite(found.error) else None
-    value = element("dd", f"{found.value:.3f}", " ", error, class_="value", aria_label=estimate(found))
+def _tile(label: str, meaning: str, measured: Estimate) -> Markup:
+    error = element("span", f"± {measured.error:.3f}", class_="error") if isfinite(measured.error) else None
+    value = element("dd", f"{measured.value:.3f}", " ", error, class_="value", aria_label=estimate(measured))
     return element("div", element("dt", label), value, element("dd", meaning, class_="meaning"), class_="tile")
 
 
@@ -137,9 +138,9 @@ def _at(share: float) -> str:
 def _meaning(record: FitRecord) -> str:
     prior, unlabelled, interval = record.prior, record.rows.unlabelled, _interval(record.prior)
     given = prior.method == "given"
-    words = f"{percent(prior.value)} of the unlabelled rows are {'taken' if given else 'estimated'} to be positive"
+    words = f"{percent(prior.value)} of the unlabelled rows are {'assumed' if given else 'estimated'} to be positive"
     if interval is not None and not given:
         low, high = (count(end * unlabelled) for end in interval)
         words += f": between {low} and {high} of {count(unlabelled)}"
-    how = "You gave this number." if given else f"Estimate and interval come from {shorten(prior.method, 60)}."
-    return f"{words}. {how} Every estimate below rests on it: a larger π means a higher precision."
+    origin = "You gave this number." if given else f"Estimate and interval come from {shorten(prior.method, 60)}."
+    return f"{words}. {origin} Every estimate below depends on it: a larger π means a higher precision."

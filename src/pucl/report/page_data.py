@@ -44,9 +44,9 @@ def page_data(record: FitRecord, evidence: Evidence) -> dict[str, Any]:
 def thresholds(record: FitRecord, evidence: Evidence) -> OperatingPoints:
     """The operating points on the axis of the page."""
     score, quantiles = (np.asarray(part, np.float64) for part in (evidence.held_logit, evidence.quantiles))
-    on = grid(np.concatenate([score, quantiles]))
+    axis = grid(np.concatenate([score, quantiles]))
     p, u = score[evidence.held_labelled], score[~evidence.held_labelled]
-    return operating_points(on, p, u, quantiles, evidence.n_unlabelled, record.prior)
+    return operating_points(axis, p, u, quantiles, evidence.n_unlabelled, record.prior)
 
 
 def _judged(record: FitRecord, evidence: Evidence) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _as_json(at: OperatingPoints, n_unlabelled: int, prior: float) -> dict[str, 
     return {
         "logit": numbers(at.threshold, 4),
         "probability": numbers(sigmoid(at.threshold), 6),
-        "found": at.found.tolist(),
+        "called": at.called.tolist(),
         **{name: numbers(getattr(at, name), 4) for name in shares},
         **{name: numbers(getattr(at, name), 1) for name in amounts},
         "half": at.half,

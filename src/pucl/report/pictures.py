@@ -17,7 +17,7 @@ from pucl.models.evidence import Evidence, Shown
 Bytes = NDArray[np.uint8]
 
 BLOCK = 8  # tiles start at multiples of it, so that no block of a JPEG holds two of them
-SAMPLE = 200  # tiles from which the size of all is foretold
+SAMPLE = 200  # tiles from which the size of all is predicted
 CHUNK = 500
 QUALITIES = (85, 60)
 LIST_SIDES = (96, 64, 48, 32, 24, 16)
@@ -60,16 +60,16 @@ class Sheet:
 
 def sheets(evidence: Evidence, most: int) -> dict[str, Any]:
     """Sheets for the lists and the map, together at most `most` bytes; absent where rows have no pictures."""
-    found: dict[str, Any] = {}
+    packed: dict[str, Any] = {}
     of_lists = [shown for shown in (evidence.top, evidence.unsure) if shown.pictures is not None and len(shown)]
     most -= PER_TILE * (len(evidence.points) + sum(map(len, of_lists))) + 1_000
     if of_lists and (lists := pack(_together(of_lists), LIST_SIDES, min(LISTS_AT_MOST, int(most * SHARE_OF_LISTS)))):
-        found["lists"] = {**lists.as_json(), "tile": _tiles(lists, evidence)}
+        packed["lists"] = {**lists.as_json(), "tile": _tiles(lists, evidence)}
         most -= len(lists.source)
     pictures = evidence.points.pictures
     if pictures is not None and (points := pack(pictures, MAP_SIDES, most)):
-        found["map"] = {**points.as_json(), "tile": points.tile.tolist()}
-    return found
+        packed["map"] = {**points.as_json(), "tile": points.tile.tolist()}
+    return packed
 
 
 def _together(lists: list[Shown]) -> Bytes:
@@ -95,7 +95,7 @@ def pack(pictures: Bytes, sides: tuple[int, ...], most: int) -> Sheet | None:
         return None
     every = np.arange(count)
     for side, encoding in _attempts(pictures, sides):
-        if _foretold(pictures, side, encoding) * count <= most:
+        if _size_per_tile(pictures, side, encoding) * count <= most:
             sheet = _sheet(pictures, every, side, encoding)
             if len(sheet.source) <= most:
                 return sheet
@@ -140,7 +140,7 @@ def _jpeg(quality: int) -> Callable[[Bytes], bytes]:
     return write
 
 
-def _foretold(pictures: Bytes, side: int, encoding: Encoding) -> float:
+def _size_per_tile(pictures: Bytes, side: int, encoding: Encoding) -> float:
     """Characters per tile, from a sample spread evenly over the pictures."""
     sample = _spread(len(pictures), min(SAMPLE, len(pictures)))
     return len(_sheet(pictures[sample], np.arange(len(sample)), side, encoding).source) / len(sample)
@@ -149,7 +149,7 @@ def _foretold(pictures: Bytes, side: int, encoding: Encoding) -> float:
 def _fewer(pictures: Bytes, side: int, most: int) -> Sheet | None:
     """As many tiles of the smallest kind as fit, spread evenly."""
     encoding = _encodings()[-1]
-    kept = min(len(pictures), int(most / _foretold(pictures, side, encoding)))
+    kept = min(len(pictures), int(most / _size_per_tile(pictures, side, encoding)))
     while kept > 0:
         sheet = _sheet(pictures, _spread(len(pictures), kept), side, encoding)
         if len(sheet.source) <= most:

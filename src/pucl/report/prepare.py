@@ -38,12 +38,12 @@ def usable(evidence: Evidence) -> Evidence:
         raise _bad("place", f"of shape ({len(evidence.points)}, 2)", evidence.place.shape)
     if evidence.held_logit.shape != evidence.held_labelled.shape:
         raise _bad("held_labelled", f"of shape {evidence.held_logit.shape}", evidence.held_labelled.shape)
-    here = np.isfinite(evidence.place).all(axis=1) & np.isfinite(evidence.points.probability)
+    shown = np.isfinite(evidence.place).all(axis=1) & np.isfinite(evidence.points.probability)
     held = np.isfinite(evidence.held_logit)
     return replace(
         evidence,
-        points=_take(evidence.points, here),
-        place=evidence.place[here],
+        points=_take(evidence.points, shown),
+        place=evidence.place[shown],
         top=_take(evidence.top, _listed(evidence.top)),
         unsure=_take(evidence.unsure, _listed(evidence.unsure)),
         held_logit=evidence.held_logit[held],

@@ -1,4 +1,4 @@
-"""The whole page as one string: template, style, scripts and data in one file that asks nothing of a network."""
+"""The whole page as one string: template, style, scripts and data in one file that loads nothing from a network."""
 
 import base64
 import hashlib
@@ -17,8 +17,8 @@ from pucl.report.page_data import as_json, page_data
 from pucl.report.pictures import sheets
 from pucl.report.prepare import usable
 
-UNLINKED = ("summary", "warnings")  # at the top anyway
-LIMIT = 5_000_000  # bytes, held always
+UNLINKED = ("summary", "warnings")  # they stand at the top of the page
+LIMIT = 5_000_000  # bytes of a page, never exceeded
 SCRIPTS = (
     "base",
     "theme",
@@ -51,7 +51,9 @@ def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) 
     data["sheets"] = sheets(shown, room)
     page = _page(parts, data)
     if len(page.encode()) > LIMIT:
-        raise RunError(f"the report would take {len(page.encode()):,} bytes, more than {LIMIT:,}; shorten its texts")
+        raise RunError(
+            f"the report would take {len(page.encode()):,} bytes, more than the limit of {LIMIT:,}; shorten its texts"
+        )
     return page
 
 
@@ -78,7 +80,7 @@ def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
 def _sections(record: FitRecord, schema: Schema | None, data: Mapping[str, Any]) -> list[tuple[str, str, Markup]]:
     """Name, heading and content of every section that has something to show."""
     lists = join(*(Markup(_asset(f"{name}.html")) for name in data["lists"]))
-    found = [
+    sections = [
         ("summary", "Summary", summary(record)),
         ("warnings", "Warnings", warnings(record)),
         ("prior", "Class prior", prior_section(record)),
@@ -91,7 +93,7 @@ def _sections(record: FitRecord, schema: Schema | None, data: Mapping[str, Any])
         ("diagnostics", "Diagnostics", diagnostics(record)),
         ("reproduce", "Reproduce", join(command(record), data_facts(record, schema))),
     ]
-    return [(name, label, content) for name, label, content in found if content is not None]
+    return [(name, label, content) for name, label, content in sections if content is not None]
 
 
 def _drawn(name: str, present: object) -> Markup | None:

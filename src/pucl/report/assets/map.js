@@ -13,15 +13,15 @@ function startMap() {
   const tiles = DATA.sheets.map?.tile ?? [];
   const spots = own.id.map((_, i) => i).sort((a, b) => own.labelled[a] - own.labelled[b] || own.probability[a] - own.probability[b]);
   const far = { x: Math.max(...own.across), y: Math.max(...own.up) };
-  const view = { width: 0, height: 0, base: 1, zoom: 1, left: 0, top: 0, active: -1, shades: [], ring: 2.2, asked: false };
+  const view = { width: 0, height: 0, base: 1, zoom: 1, left: 0, top: 0, active: -1, shades: [], ring: 2.2, scheduled: false };
 
   view.x = (i) => own.across[i] * view.base * view.zoom + view.left;
   view.y = (i) => (far.y - own.up[i]) * view.base * view.zoom + view.top;
-  const ask = () => {
-    if (view.asked) return;
-    view.asked = true;
+  const redraw = () => {
+    if (view.scheduled) return;
+    view.scheduled = true;
     requestAnimationFrame(() => {
-      view.asked = false;
+      view.scheduled = false;
       paint(canvas, view, own, spots, sheet, tiles);
     });
   };
@@ -36,7 +36,7 @@ function startMap() {
   const moved = () => {
     canvas.classList.toggle("zoomed", view.zoom > FARTHEST_OUT);
     canvas.dataset.zoom = view.zoom.toFixed(3);
-    ask();
+    redraw();
   };
   const zoom = (factor, x = view.width / 2, y = view.height / 2) => {
     const next = Math.min(FARTHEST_IN, Math.max(FARTHEST_OUT, view.zoom * factor));
@@ -64,18 +64,18 @@ function startMap() {
   const recolour = () => {
     view.shades = ramp();
     paintRamp(view.shades);
-    ask();
+    redraw();
   };
   const show = (i, x, y) => {
     view.active = i;
     showTip(own, i, x, y, view, sheet, tiles);
-    ask();
+    redraw();
   };
 
   new ResizeObserver(resize).observe(canvas);
   onTheme.push(recolour);
   recolour();
-  sheet.ready.then(ask);
+  sheet.ready.then(redraw);
   const actions = { zoom, pan, fit, show, nearestTo: (x, y, reach) => nearestPoint(view, spots, x, y, reach) };
   startPointers(canvas, view, actions);
   startKeys(canvas, view, actions, own);

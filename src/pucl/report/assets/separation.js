@@ -42,7 +42,7 @@ function startSeparation() {
   say("separation-u", `${count(own.counts[1])} held-out unlabelled rows`);
   putEstimate("separation-auc", ...own.auc);
   putEstimate("separation-pu-auc", ...own.pu_auc);
-  say("separation-limit", `With this π a perfect model has ${own.pu_auc_at_most.toFixed(3)}.`);
+  say("separation-limit", `A perfect model would have ${own.pu_auc_at_most.toFixed(3)} at this π.`);
   return (value) => {
     logit = value;
     moveTo(value);

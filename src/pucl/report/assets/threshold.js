@@ -68,21 +68,20 @@ function grab(at, slider, logits) {
 function showThreshold(own, i) {
   const text = chance(own.probability[i]);
   say("threshold-value", text);
-  byId("threshold-slider").setAttribute("aria-valuetext", `${text}, ${count(own.found[i])} rows found`);
-  say("threshold-found", count(own.found[i]));
+  byId("threshold-slider").setAttribute("aria-valuetext", `${text}, ${count(own.called[i])} rows called positive`);
+  say("threshold-called", count(own.called[i]));
   const expected = own.positives[i];
   say("threshold-positives", expected === null ? "–" : count(expected));
   const [low, high] = [own.positives_low[i], own.positives_high[i]];
-  const range = low === null || high === null || low === high ? "" : `; ${count(low)} to ${count(high)} over the interval of π`;
+  const range = low === null || high === null || low === high ? "" : `; ${count(low)} to ${count(high)} within the interval of π`;
   say("threshold-range", range);
   for (const name of ["precision", "recall", "f1"]) putEstimate(`threshold-${name}`, own[name][i], own[`${name}_error`][i]);
   say("threshold-said", inWords(own, i, text));
 }
 
 function inWords(own, i, text) {
-  const found = own.found[i];
-  const start = `Above ${text} lie ${count(found)} of ${count(own.n_unlabelled)} unlabelled rows`;
+  const start = `At a threshold of ${text}, ${count(own.called[i])} of ${count(own.n_unlabelled)} unlabelled rows are called positive`;
   const expected = own.positives[i];
-  if (expected === null) return `${start}; too few held-out rows lie there to say how many are positive.`;
-  return `${start}, of which about ${count(expected)} should be positive, out of about ${count(own.expected)} in all.`;
+  if (expected === null) return `${start}. Too few held-out rows lie above it to estimate how many really are.`;
+  return `${start}. About ${count(expected)} of them should really be positive, out of about ${count(own.expected)} positives in all.`;
 }
