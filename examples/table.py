@@ -1,4 +1,4 @@
-"""Malignant tumours in a table: 30 % of them labelled, the rest unlabelled, beside taking unlabelled for negative."""
+"""Malignant tumours in a table: 30 % of them labelled; compared with taking unlabelled rows for negatives."""
 
 import tempfile
 from pathlib import Path
@@ -39,9 +39,9 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"report: {report.stat().st_size / 1000:.0f} kB")
 
 # Only now the truth.
-found = {"unlabelled as negative": naive.predict(x_test), "PUClassifier": classifier.predict(x_test)}
-f1 = {name: f1_score(y_test, labels) for name, labels in found.items()}
-for name, labels in found.items():
+predicted = {"unlabelled as negative": naive.predict(x_test), "PUClassifier": classifier.predict(x_test)}
+f1 = {name: f1_score(y_test, labels) for name, labels in predicted.items()}
+for name, labels in predicted.items():
     print(f"with the truth: {name}: accuracy {accuracy_score(y_test, labels):.3f}, F1 {f1[name]:.3f}")
 print(f"malignant among the unlabelled: {classifier.prior_:.3f} estimated, {y[s == 0].mean():.3f} in truth")
 if f1["PUClassifier"] < max(TARGET, f1["unlabelled as negative"]):

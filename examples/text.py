@@ -22,7 +22,7 @@ rng = np.random.default_rng(0)
 
 
 def message(about_battery: bool) -> str:
-    """16 words: a half of them say nothing, and of the others one in five comes from the other topic."""
+    """16 words: half of them are neutral; of the others one in five comes from the other topic."""
     own, other = (BATTERY, ORDERS) if about_battery else (ORDERS, BATTERY)
     pools = rng.choice(3, size=16, p=[0.5, 0.4, 0.1])
     return " ".join(str(rng.choice((SHARED, own, other)[pool])) for pool in pools)
@@ -30,7 +30,7 @@ def message(about_battery: bool) -> str:
 
 # Three in ten of 1,400 messages are about the battery. 86 of those have been read and marked; the rest is unread.
 battery = rng.random(1400) < 0.3
-texts = np.array([message(bool(one)) for one in battery])
+texts = np.array([message(bool(about_battery)) for about_battery in battery])
 s = np.zeros(len(texts), dtype=int)
 s[rng.choice(np.flatnonzero(battery), size=86, replace=False)] = 1
 x, x_test, s, s_test, y, y_test = train_test_split(texts, s, battery, test_size=0.3, random_state=0, stratify=s)
@@ -51,9 +51,11 @@ with tempfile.TemporaryDirectory() as folder:
     print("kept as", ", ".join(sorted(file.name for file in saved.iterdir())))
 
 # Only now the truth.
-found = again.predict(z_test)
-accuracy = accuracy_score(y_test, found)
-print(f"with the truth: accuracy {accuracy:.3f}, F1 {f1_score(y_test, found):.3f} on {len(x_test)} held-out messages")
+predicted = again.predict(z_test)
+accuracy = accuracy_score(y_test, predicted)
+print(
+    f"with the truth: accuracy {accuracy:.3f}, F1 {f1_score(y_test, predicted):.3f} on {len(x_test)} held-out messages"
+)
 print(f"about the battery, of the unread: {classifier.prior_:.3f} estimated, {y[s == 0].mean():.3f} in truth")
 if accuracy < TARGET:
     raise SystemExit(f"accuracy {accuracy:.3f} is below the target {TARGET}")

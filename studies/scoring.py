@@ -37,13 +37,13 @@ def write(path: Path, n_rows: int) -> None:
 
 def fit(folder: Path) -> None:
     from pucl.data.own import ReadOptions
-    from pucl.fitting.own import fit_own
+    from pucl.fitting.from_files import fit_files
     from pucl.fitting.plan import FitOptions
     from pucl.models.folder import save_model
 
     reading = ReadOptions(label="s", id_column="id")
     options = FitOptions(encoder="mlp", epochs=2, head="linear")
-    model = fit_own(folder / "small.parquet", reading, options, max_rows=MOST)
+    model = fit_files(folder / "small.parquet", reading, options, max_rows=MOST)
     save_model(folder / "model", model)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from pucl.data.own import ReadOptions
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
-from pucl.fitting.own import fit_own
+from pucl.fitting.from_files import fit_files
 from pucl.fitting.plan import FitOptions
 from pucl.heads import LinearHead
 from pucl.heads.calibration import Calibrated
@@ -79,7 +79,7 @@ def write_images(folder: Path, *, colour: bool = False, side: int = 8, n: int = 
 
 
 def fitted(source: Path | str, reading: dict[str, Any] | None = None, **options: Any) -> Model:
-    return fit_own(source, ReadOptions(**(reading or {})), FitOptions(**{**QUICK, **options}), max_rows=1000)
+    return fit_files(source, ReadOptions(**(reading or {})), FitOptions(**{**QUICK, **options}), max_rows=1000)
 
 
 def table_model(tmp_path: Path, **options: Any) -> Model:

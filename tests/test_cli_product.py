@@ -287,7 +287,7 @@ def test_mistakes_of_the_other_verbs(pucl: Command, model: str) -> None:
         (("predict", model, "nowhere.csv", "--out", "s.csv"), "got 'nowhere.csv'"),
         (("predict", model, "narrow.csv", "--out", "s.csv"), "unknown column of narrow.csv 'height'"),
         (("predict", model, "text.csv", "--out", "s.csv"), "column 'age' must be numbers, as in training; got text"),
-        (("predict", model, "people.csv", "--out", "people.csv"), "another file than the rows; got 'people.csv'"),
+        (("predict", model, "people.csv", "--out", "people.csv"), "another file than the source; got 'people.csv'"),
         (("predict", model, "people.csv", "--out", "s.json"), "a file that ends in .parquet or .csv; got 's.json'"),
         (("predict", model, "people.csv", "--out", "/proc/no/s.csv"), "in a place that can be written to"),
         (("predict", model, "people.csv", "--out", "s.csv", "--threshold", "1"), "threshold must be"),

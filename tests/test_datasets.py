@@ -334,7 +334,7 @@ def test_imagenet2_goes_by_membership_and_one_resolution(root: Path) -> None:
     write_fastai(root, "imagewoof2-64", IMAGEWOOF, seed=0)
     write_fastai(root, "imagenette2-160", IMAGENETTE, seed=100)
     text = message(lambda: load("imagenet2"))
-    assert "must have one resolution, found imagewoof2-64, imagenette2-160" in text
+    assert "must have the same resolution, found imagewoof2-64, imagenette2-160" in text
     (root / "imagenette2-160").rename(root / "imagenette2-64")
     data = load("imagenet2")
     assert data.y_train.tolist() == [True] * 10 + [False] * 10

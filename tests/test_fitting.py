@@ -14,7 +14,7 @@ from pucl.encoders.inputs import Encoder, Standardise
 from pucl.fitting.compare import Candidate, Judged, choose
 from pucl.fitting.fit import fit
 from pucl.fitting.plan import FitOptions
-from pucl.fitting.tune import WAYS
+from pucl.fitting.tune import MODES
 from pucl.models.schema import Schema
 from pucl.training.pretraining import Pretrained
 
@@ -138,8 +138,8 @@ def test_fine_tuned_model_keeps_its_own_encoder() -> None:
     s = (y & (np.arange(500) % 3 == 0)).astype(int)
     plain, tuned = (quick(encoder="small_cnn", epochs=2, fine_tune=tune).fit(images, s) for tune in (False, True))
     names = [one.name for one in tuned.model_.record.candidates]
-    assert [name.partition(", fine-tuned on ")[2].partition(" +")[0] for name in names[1:]] == list(WAYS)
-    assert tuned.choices_["fine_tuned"] in WAYS, "two epochs of contrast leave much to learn"
+    assert [name.partition(", fine-tuned on ")[2].partition(" +")[0] for name in names[1:]] == list(MODES)
+    assert tuned.choices_["fine_tuned"] in MODES, "two epochs of contrast leave much to learn"
     assert not np.allclose(tuned.transform(images), plain.transform(images), atol=0.01)
     assert (tuned.predict(images) == y).mean() > (plain.predict(images) == y).mean()
     raw = quick(fine_tune=True).fit(images, s)

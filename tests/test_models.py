@@ -162,7 +162,7 @@ def test_a_schema_of_another_shape_is_refused_even_signed(tmp_path: Path) -> Non
         ({"format": "one"}, "written by pucl; got another JSON file"),
         ({"schema": None}, "no usable schema"),
         ({"record": []}, "no usable record"),
-        ({"record": {}}, "the record of the fit is damaged (nothing for 'kind'); fit the model again"),
+        ({"record": {}}, "the record of the fit is damaged ('kind' is missing); fit the model again"),
         ({"record": {"record_version": 3}}, "the record of the fit has version 3; a newer pucl can read it"),
         ({"schema": {"kind": "sound"}}, "not a stored schema"),
         ({"head": {"kind": "forest", "shift": 0, "temperature": 1}}, "the stored head cannot be used"),

@@ -205,7 +205,7 @@ def test_labels_that_cannot_be(tmp_path: Path) -> None:
             read(X, label=bad)
     with pytest.raises(InputError, match="columns must be features only; got 'label', which is the label"):
         read(path, label="label", columns=["a", "label"])
-    with pytest.raises(InputError, match="rows of one length"):
+    with pytest.raises(InputError, match="rows of equal length"):
         read([[1.0], [1.0, 2.0]], positives=[0])
     with pytest.raises(InputError, match="one at a time"):
         read(X, label=S, positives=[1])

@@ -15,7 +15,7 @@ from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.pseudo_labels.prototypes import log_ratio
 from pucl.pseudo_labels.pupl import orientation_guard, seed_centres
 from pucl.ranking.cvir import cross_fitted_rounds
-from pucl.ranking.kernel import KernelFeatures
+from pucl.ranking.kernel_features import KernelFeatures
 from pucl.ranking.thresholds import move_to_gap
 from pucl.ranking.whitening import FLAT, directions
 

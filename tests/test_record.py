@@ -123,7 +123,7 @@ def test_damaged_records_are_one_clear_error(key: str, value: Any) -> None:
 
 @pytest.mark.parametrize("key", [key for key in ABOUT if key not in ("seconds", "fingerprint")])
 def test_what_a_record_needs(key: str) -> None:
-    with pytest.raises(InputError, match=f"damaged .nothing for '{key}'.; fit the model again"):
+    with pytest.raises(InputError, match=f"damaged .'{key}' is missing.; fit the model again"):
         FitRecord.from_dict({name: value for name, value in ABOUT.items() if name != key})
 
 

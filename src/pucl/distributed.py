@@ -57,8 +57,8 @@ def gather(x: Tensor) -> Tensor:
 def total(x: Tensor) -> Tensor:
     """The sum of `x` over all processes, with the gradient of that sum.
 
-    Every process uses the result in a loss of its own, and the whole loss is the sum of those: what flows back is the
-    sum over processes as well.
+    Every process uses the result in its own loss, and the whole loss is the sum of those; so the gradient is a sum
+    over processes too.
     """
     _, world = rank_and_world()
     if world == 1:
@@ -138,15 +138,15 @@ def shared_batch_norm(network: nn.Module) -> Iterator[None]:
     if rank_and_world()[1] == 1:
         yield
         return
-    found = [(module, type(module)) for module in network.modules() if isinstance(module, _BatchNorm)]
-    for module, _ in found:
+    norms = [(module, type(module)) for module in network.modules() if isinstance(module, _BatchNorm)]
+    for module, _ in norms:
         on_gpu = module.weight is not None and module.weight.is_cuda
         module.__class__ = nn.SyncBatchNorm if on_gpu else _SharedBatchNorm
-        module.process_group = None  # type: ignore[assignment]  # all processes; PyTorch's own asks for it
+        module.process_group = None  # type: ignore[assignment]  # None means all processes; SyncBatchNorm reads it
     try:
         yield
     finally:
-        for module, kind in found:
+        for module, kind in norms:
             module.__class__ = kind
             del module.process_group
 
@@ -155,9 +155,9 @@ def shared_batch_norm(network: nn.Module) -> Iterator[None]:
 def averaging(network: nn.Module) -> Iterator[nn.Module]:
     """The network with the gradients of all processes averaged; alone, the network as it is.
 
-    What averages holds on to the group of processes. It is let go at the end, even when an error keeps the wrapper in
-    its frames: if it were the last to hold the group, it would wait for the group's threads with the interpreter
-    locked, and they for the interpreter.
+    DistributedDataParallel keeps the process group alive. It is released at the end, even if the frames of an error
+    still hold the wrapper: as the last owner of the group it would wait for the group's threads while it holds the
+    GIL, and the threads would wait for the GIL.
     """
     if rank_and_world()[1] == 1:
         yield network

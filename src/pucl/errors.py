@@ -1,4 +1,4 @@
-"""One wording for everything a user can get wrong: whose argument, what is allowed, what came."""
+"""One wording for everything a user can get wrong: who refuses, which argument, what is allowed, what was given."""
 
 import difflib
 import math
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-# What people call: a function of the package, a class or a command; a thing may follow.
+# The name of what the user called (pucl.read, PUClassifier, pucl fit), at the start of an owner.
 CALLED = re.compile(r"^(?:pucl(?:\.\w+)*(?: [a-z]+)*|[A-Z]\w*)(?:\([^)]*\))?(?=[,:] |$)")
 
-# What one entry of a registered family is called.
+# The singular of every family.
 ENTRY: Mapping[str, str] = MappingProxyType(
     {
         "losses": "loss",
@@ -29,16 +29,16 @@ ENTRY: Mapping[str, str] = MappingProxyType(
 
 
 class InputError(ValueError):
-    """What the user passed cannot be used; the message is one line and says what would have been accepted.
+    """What the user passed cannot be used; the message is one line and says what is accepted.
 
     Attributes:
-        owner: who refuses: what the user called (``PUClassifier``, ``pucl.read``, ``pucl fit``), or a thing that was
-            named (``encoder 'lenet5'``, ``smoke.toml``), or both (``pucl.read, column 'age'``).
-        argument: which argument of it.
-        problem: what is wrong, ready to follow the argument.
-        allowed: what would have been accepted.
-        got: what came, as text.
-        unknown: the name that nothing is called by.
+        owner: who refuses: what the user called (``PUClassifier``, ``pucl.read``, ``pucl fit``), an object with a name
+            (``encoder 'lenet5'``, ``smoke.toml``), or both (``pucl.read, column 'age'``).
+        argument: the argument that is refused.
+        problem: what is wrong with it, the rest of the sentence.
+        allowed: what is accepted.
+        got: what was given, as text.
+        unknown: the name that is not known, if that is the problem.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class InputError(ValueError):
         self._say(owner, argument, problem)
 
     def sign(self, owner: str, *, argument: str | None = None, problem: str | None = None) -> None:
-        """Let `owner`, which the user called, say it in the place of a function below; a thing stays named."""
+        """Replace an internal function by `owner`, which the user called; a named object in the message stays."""
         thing = CALLED.sub("", self.owner, count=1)
         thing = f": {thing}" if thing == self.owner != "" else thing
         argument = self.argument if argument is None else argument
@@ -67,11 +67,11 @@ class MissingDataError(InputError):
 
 
 class RunError(RuntimeError):
-    """A run that cannot go on: no memory, no disk, a loss that is NaN; the message is one line, with a way out."""
+    """A run cannot go on: no memory, no disk, a NaN loss; the message is one line and says what to do."""
 
 
 class RunWarning(UserWarning):
-    """A run that goes on but looks wrong; one line, with what to do."""
+    """A run goes on but looks wrong; the message is one line and says what to do."""
 
 
 def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputError:
@@ -81,7 +81,7 @@ def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputE
 
 
 def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
-    """An unknown name of a registered family or of anything else, answered with the nearest one and the full list."""
+    """The error for an unknown name, with the nearest known one and the full list, ready to raise."""
     family = ENTRY.get(family, family)
     names = sorted(known)
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
@@ -90,7 +90,7 @@ def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
 
 
 def check_known(owner: str, family: str, names: Iterable[Any], known: Iterable[str]) -> None:
-    """All names are known ones; the first that is not is answered as `unknown_name` does."""
+    """Refuse the first name that is not known, with the error of `unknown_name`."""
     known = tuple(known)
     for name in names:
         if name not in known:
@@ -101,10 +101,10 @@ def check_known(owner: str, family: str, names: Iterable[Any], known: Iterable[s
 
 @contextmanager
 def signed_by(owner: str) -> Iterator[None]:
-    """An input error of a function inside is said by `owner`, which the user called; also a decorator of functions.
+    """Sign the input errors of functions called inside by `owner`, which the user called; also a decorator.
 
-    `pucl.pretrain: epochs must be …` inside of ``signed_by("PUEncoder")`` is `PUEncoder: epochs must be …`. What a
-    thing or a file says (``encoder 'lenet5': x must be …``) is left as it is.
+    `pucl.pretrain: epochs must be …` becomes `PUEncoder: epochs must be …` inside ``signed_by("PUEncoder")``. Errors
+    about a named object or a file (``encoder 'lenet5': x must be …``) stay as they are.
     """
     try:
         yield
@@ -116,7 +116,7 @@ def signed_by(owner: str) -> Iterator[None]:
 
 @contextmanager
 def blamed_on(part: str) -> Iterator[None]:
-    """An input error inside is found in `part` of a file: ``part: message``, whatever function found it."""
+    """Sign the input errors inside by `part` of a file: ``part: message``, whichever function raised them."""
     try:
         yield
     except InputError as error:
@@ -161,12 +161,12 @@ def _check_number(owner: str, argument: str, value: Any, allowed: str, *, low: f
 
 
 def _short(value: object) -> str:
-    own = isinstance(value, Described)  # our own words, often with a path in them, which people want whole
+    own = isinstance(value, Described)  # our own text, often with a path that people want in full
     text, most = (str(value), 300) if own else (repr(value), 80)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class Described(str):
-    """A description of what came (``Described("a tensor of shape (3, 4)")``), printed without quotes."""
+    """A description of what was given (``Described("a tensor of shape (3, 4)")``), printed without quotes."""
 
     __slots__ = ()

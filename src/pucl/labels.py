@@ -18,7 +18,7 @@ def check_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> N
     """PU labels as a boolean vector, or one clear error.
 
     Accepts lists, numpy arrays, torch tensors and pandas or polars series holding bool, {0, 1} or {-1, 1}. Refuses any
-    other value, missing values, a wrong length, and labels without a single positive or a single unlabelled row.
+    other value, missing values, a wrong length, and labels without a positive or without an unlabelled row.
     """
     observed = as_labels(s, n_rows=n_rows, owner=owner)
     if not observed.any():
@@ -29,7 +29,7 @@ def check_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> N
 
 
 def as_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> NDArray[np.bool_]:
-    """Like `check_labels`, but a set without positives or without unlabelled rows is legal (a batch may be one)."""
+    """Like `check_labels`, but positives or unlabelled rows may be absent, as in a small batch."""
     raw = _as_array(s)
     if raw.ndim != 1:
         raise bad_argument(owner, "s", "a vector", Described(f"an array of shape {raw.shape}"))
@@ -47,7 +47,7 @@ def as_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> NDAr
 
 
 def _as_array(s: Any) -> NDArray[Any]:
-    """The labels of any library as an array; an array of objects is looked at value by value."""
+    """The labels of any library as an array; numpy infers the type of an array of objects from its values."""
     if hasattr(s, "detach"):  # a torch tensor; numpy does not know all of its floating types
         s = s.detach().cpu()
         s = (s.double() if s.is_floating_point() else s).numpy()

@@ -31,7 +31,7 @@ def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Scores:
         raise bad_argument(OWNER, "y and logits", "two vectors of the same length", got)
     if truth.all() or not truth.any():
         raise bad_argument(OWNER, "y", "a vector with both classes", Described("one class only"))
-    found = score > threshold
-    hits = int((found & truth).sum())
-    f1 = 2 * hits / max(1, int(found.sum() + truth.sum()))
-    return Scores(float((found == truth).mean()), f1, auc(score[truth], score[~truth])[0])
+    predicted = score > threshold
+    hits = int((predicted & truth).sum())
+    f1 = 2 * hits / max(1, int(predicted.sum() + truth.sum()))
+    return Scores(float((predicted == truth).mean()), f1, auc(score[truth], score[~truth])[0])

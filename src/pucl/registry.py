@@ -34,7 +34,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
     }
 )
 INPUTS = ("image", "table", "vector")
-SCORES = ("score", "probability")  # what some prior estimators take: any number that ranks, or one within [0, 1]
+SCORES = ("score", "probability")  # what some prior estimators take: any score that ranks rows, or one within [0, 1]
 
 _entries: dict[str, dict[str, "Entry"]] = {family: {} for family in FAMILIES}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,10 +75,10 @@ def register(
         family: one of `FAMILIES`.
         reference: where it comes from: a label of the paper, or a citation.
         name: the name people type; the function's own name when not given.
-        needs_prior: whether it cannot work without the share of positives in the unlabelled set.
+        needs_prior: whether it needs π, the share of positives in the unlabelled set.
         inputs: the kinds of input it takes.
         former_names: names it had before; they still work, with a warning.
-        revision: raised by one whenever a change gives other results, so that stored results made before it are known.
+        revision: raise it by one whenever a change gives other results, so that older stored results are recognised.
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
@@ -110,7 +110,7 @@ def entries(family: str) -> Mapping[str, Entry]:
 
 
 def get(family: str, name: str) -> Entry:
-    """One entry by name; a former name works with a warning, an unknown one is answered with the nearest known one."""
+    """One entry by name. A former name works with a warning; the error for an unknown one suggests the nearest."""
     known = entries(family)
     current = current_name(family, name)
     if current not in known:
@@ -121,6 +121,6 @@ def get(family: str, name: str) -> Entry:
 
 
 def current_name(family: str, name: str) -> str:
-    """The name of today for an entry that was stored under a former one; any other name as it is."""
+    """The current name of an entry that had another name before; any other name is returned unchanged."""
     known = entries(family)
     return next((entry.name for entry in known.values() if name in entry.former_names and name not in known), name)

@@ -93,19 +93,19 @@ def demo(
     from pucl.cli.console import images_as_text, progress_bar, scores_table
 
     with progress_bar() as report:
-        found = run_demo(seed=seed, out=out, on_step=report)
+        outcome = run_demo(seed=seed, out=out, on_step=report)
     console = Console()
-    n_labelled, n_unlabelled = int(found.sample.s.sum()), int((~found.sample.s).sum())
+    n_labelled, n_unlabelled = int(outcome.sample.s.sum()), int((~outcome.sample.s).sum())
     console.print(
         f"Odd digits are the positives: {n_labelled} of them are labelled, {n_unlabelled:,} digits are not. "
-        f"Nothing else is known.\nEstimated share of odd digits among the unlabelled: {100 * found.prior:.1f} % "
-        f"(true: {100 * found.sample.prior:.1f} %).\n"
+        f"Nothing else is known.\nEstimated share of odd digits among the unlabelled: {100 * outcome.prior:.1f} % "
+        f"(true: {100 * outcome.sample.prior:.1f} %).\n"
     )
-    console.print(scores_table(f"Held-out digits, seed {seed}, in %", found.scores))
+    console.print(scores_table(f"Held-out digits, seed {seed}, in %", outcome.scores))
     console.print("\nThe ten unlabelled digits it is most sure are odd:\n")
-    console.print(images_as_text(found.images), markup=False, highlight=False)
-    console.print(f"\nNumbers: {found.report}")
-    picture = found.picture or "not drawn, matplotlib is missing: pip install 'pucl[plots]'"
+    console.print(images_as_text(outcome.images), markup=False, highlight=False)
+    console.print(f"\nNumbers: {outcome.report}")
+    picture = outcome.picture or "not drawn, matplotlib is missing: pip install 'pucl[plots]'"
     console.print(f"Picture of the embedding: {picture}", markup=False)
 
 

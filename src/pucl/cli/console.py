@@ -54,13 +54,13 @@ def images_as_text(images: Any, *, per_row: int = 5) -> str:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """A live bar on the terminal, nothing in a pipe; yields the function to report with: (what, share done)."""
+    """A live bar on the terminal, nothing in a pipe; yields the function to report with: (stage, share done)."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<42}"), BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f}%"))
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=1.0)
 
-        def report(what: str, done: float) -> None:
-            progress.update(task, description=what, completed=done)
+        def report(stage: str, done: float) -> None:
+            progress.update(task, description=stage, completed=done)
 
         yield report

@@ -1,4 +1,4 @@
-"""The verbs of ``pucl data``: what is on this machine, and how to get the rest."""
+"""The verbs of ``pucl data``: list the data sets on this machine and download others."""
 
 import json
 from typing import Annotated, Any
@@ -28,9 +28,9 @@ def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print the
     """
     from pucl.data.sources import SOURCES, VARIABLE, data_root
 
-    found = [_describe(source) for source in SOURCES]
+    described = [_describe(source) for source in SOURCES]
     if as_json:
-        typer.echo(json.dumps({"root": str(data_root()), "datasets": found}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({"root": str(data_root()), "datasets": described}, indent=2, ensure_ascii=False))
         return
     from rich.console import Console
     from rich.table import Table
@@ -41,7 +41,7 @@ def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print the
         table.add_column(header)
     table.add_column("on disk", justify="right", no_wrap=True)
     table.add_column("from", overflow="fold")
-    for row in found:
+    for row in described:
         size = f"{row['bytes'] / 1e6:,.1f} MB" if row["bytes"] else "–"
         table.add_row(row["name"], ", ".join(row["tasks"]), row["state"], size, row["url"])
     console = Console()
@@ -75,7 +75,7 @@ def _names(incomplete: str) -> list[str]:
 def prepare(
     name: Annotated[str, typer.Argument(help="A data set or a task made of it.", autocompletion=_names)],
 ) -> None:
-    """Download a data set and verify it, or verify it where it is here already. Downloads can be resumed.
+    """Download a data set and verify it, or verify it if it is there already. Downloads can be resumed.
 
     Example: pucl data prepare cifar10
     """

@@ -1,4 +1,4 @@
-"""``pucl fit`` and ``pucl prior``: from people's own data to a model, or to the share of positives in it."""
+"""``pucl fit`` and ``pucl prior``: from the user's data to a model, or to the share of positives in it."""
 
 import json
 import shlex
@@ -118,25 +118,27 @@ def fit(
     from dataclasses import replace
 
     from pucl.cli.console import progress_bar
-    from pucl.fitting.own import fit_own
+    from pucl.fitting.from_files import fit_files
     from pucl.fitting.plan import FitOptions
     from pucl.models.describe import describe
     from pucl.models.folder import check_out, save_model
 
     check_out(options["out"])
     chosen = {name: options[name] for name in CHOICES if options[name] is not None}
-    wanted = FitOptions(**chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit")
+    chosen_options = FitOptions(
+        **chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit"
+    )
     with progress_bar() as report:
-        model = fit_own(
-            data, reading(options), wanted, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
+        model = fit_files(
+            data, reading(options), chosen_options, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
             command=_command(), on_progress=report,
         )  # fmt: skip
         folder = save_model(options["out"], model)
     if options["json"]:
         typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
         return
-    seen = replace(model.record, warnings=())  # people have seen the warnings on stderr
-    typer.echo(f"Model saved to {folder}\n\n{describe(seen)}\n\n{_next_steps(folder)}")
+    shown = replace(model.record, warnings=())  # the warnings are on stderr already
+    typer.echo(f"Model saved to {folder}\n\n{describe(shown)}\n\n{_next_steps(folder)}")
 
 
 def prior(
@@ -169,18 +171,18 @@ def prior(
     options = with_config(prior, config, {**given, "json": as_json or None})
     from dataclasses import asdict
 
-    from pucl.fitting.own import prior_of_own
+    from pucl.fitting.from_files import estimate_prior_of_files
 
-    found = prior_of_own(
+    estimate = estimate_prior_of_files(
         data, reading(options), model=options["model"], method=_or(options["method"], "auto"),
         max_rows=_or(options["rows"], MAX_ROWS), seed=_or(options["seed"], 0),
     )  # fmt: skip
     if options["json"]:
-        typer.echo(json.dumps(asdict(found)))
+        typer.echo(json.dumps(asdict(estimate)))
     else:
         from pucl.models.describe import describe_prior
 
-        typer.echo(f"Positives among the unlabelled rows: {describe_prior(found)}")
+        typer.echo(f"Positives among the unlabelled rows: {describe_prior(estimate)}")
 
 
 def _prior(value: Any) -> float | str | None:

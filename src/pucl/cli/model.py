@@ -39,16 +39,16 @@ def predict(
 
     loaded = load_model(model)
     with progress_bar() as report:
-        found = score_to_file(
+        scored = score_to_file(
             loaded, data, out, on_progress=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
             batch_size=batch_size, id_column=id_column, key=key, resize=resize, strict=strict,
             skip_unreadable=bool(skip_unreadable),
         )  # fmt: skip
     if as_json:
-        typer.echo(json.dumps({"rows": found.rows, "positive": found.positive, "out": str(found.path)}))
+        typer.echo(json.dumps({"rows": scored.rows, "positive": scored.positive, "out": str(scored.path)}))
     else:
-        share = f"{found.positive:,} of {found.rows:,} rows labelled positive (probability above {threshold:g})"
-        typer.echo(f"{share}\nScores: {found.path}")
+        share = f"{scored.positive:,} of {scored.rows:,} rows labelled positive (probability above {threshold:g})"
+        typer.echo(f"{share}\nScores: {scored.path}")
 
 
 def inspect(model: ModelFolder, as_json: AsJson = False) -> None:

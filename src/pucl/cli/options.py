@@ -17,7 +17,7 @@ MAX_ROWS = 200_000  # used unless --rows says otherwise
 
 
 def names_of(*families: str, also: tuple[str, ...] = ()) -> Callable[[str], list[str]]:
-    """What completes an option: the entries of registered families, and some words besides."""
+    """Completion of an option: the entries of registered families, and the words in `also`."""
 
     def complete(incomplete: str) -> list[str]:
         from pucl.registry import entries
@@ -29,7 +29,7 @@ def names_of(*families: str, also: tuple[str, ...] = ()) -> Callable[[str], list
 
 
 def words(*known: str) -> Callable[[str], list[str]]:
-    """What completes an option of a few words."""
+    """Completion of an option that takes one of a few words."""
 
     def complete(incomplete: str) -> list[str]:
         return [word for word in known if word.startswith(incomplete)]
@@ -37,7 +37,7 @@ def words(*known: str) -> Callable[[str], list[str]]:
     return complete
 
 
-# Panels of --help: what belongs together stands together.
+# Panels of --help.
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
 
 Data = Annotated[str, typer.Argument(help="A table (.csv, .tsv, .parquet, .arrow), an array (.npy, .npz) or a folder.")]
@@ -115,7 +115,7 @@ NUMBERS = ("prior", "positive_value")  # which are texts on the command line and
 
 
 def with_config(verb: Callable[..., None], config: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given on the command line, and what the file says where nothing was.
+    """The options of the command line, and those of the file where the command line has none.
 
     Args:
         verb: whose options they are; their types are those of its arguments.
@@ -133,13 +133,13 @@ def with_config(verb: Callable[..., None], config: Path | None, given: Mapping[s
 
 def reading(options: Mapping[str, Any]) -> "ReadOptions":
     """How to read the data; lists of columns may be written with commas."""
-    found = {name: options[name] for name in READING if options.get(name) is not None}
+    given = {name: options[name] for name in READING if options.get(name) is not None}
     for name in ("columns", "categorical"):
-        if isinstance(found.get(name), str):
-            found[name] = tuple(part.strip() for part in found[name].split(",") if part.strip())
+        if isinstance(given.get(name), str):
+            given[name] = tuple(part.strip() for part in given[name].split(",") if part.strip())
     from pucl.data.own import ReadOptions
 
-    return ReadOptions(**found)
+    return ReadOptions(**given)
 
 
 def _read(verb: str, config: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Errors in the words of the command: what a function below refuses is said by the verb, of its options."""
+"""Errors in the words of the command line: signed by the verb, about its options."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from pucl.errors import CALLED, InputError, RunError, bad_argument
 
-# Arguments of functions below under the names they have, or may have, as parameters of a verb.
+# Arguments of library functions, and the parameters of verbs that they come from.
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "source": ("data",),
@@ -28,7 +28,7 @@ PLAIN: Mapping[str, str] = MappingProxyType({"s": "the labels", "x": "the rows",
 
 
 class Verb(TyperCommand):
-    """A verb that signs the errors of what it calls, and that has our wording for numbers that are none."""
+    """A verb that signs the errors of what it calls, with our own error for a value that is not a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line."""
@@ -73,7 +73,7 @@ def number_or_text(hint: Any) -> str:
 
 
 def _say_number(error: Any, verb: Verb, given: list[str], command: str) -> None:
-    """Raise our own error for a number that cannot be read; other mistakes are said well enough."""
+    """Raise our own error for a value that is not a number; typer explains other mistakes well."""
     param = error.param
     hint = get_type_hints(verb.callback).get(param.name) if param is not None else None
     allowed = number_or_text(hint)
@@ -104,20 +104,21 @@ def _spell(argument: str, spelled: Mapping[str, str]) -> str:
 
 
 def _respell(problem: str, spelled: Mapping[str, str]) -> str:
-    """What Python spells ``size=`` or ``resume=True`` inside a sentence, as options."""
+    """A sentence with ``size=`` or ``resume=True`` written as options."""
     return re.sub(
         r"\b([a-z]\w*)=(?:True|None)?(?![\w'\"(\[])",
-        lambda found: spelled.get(found[1], found[0]),
+        lambda match: spelled.get(match[1], match[0]),
         problem,
     )
 
 
 def _giver(name: str, given: Mapping[str, Any], spelled: Mapping[str, str]) -> str:
-    """The option whose value is `name`, or a list with it; nothing where it is not one alone."""
+    """The only option whose value is `name` or a list with it; empty if there are several or none."""
     options = [spelled[option] for option, value in given.items() if option in spelled and name in _parts(value)]
     return options[0] if len(options) == 1 else ""
 
 
 def _parts(value: Any) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
-    return [part.strip() for one in values if isinstance(one, str) for part in (one, *one.split(","))]
+    texts = [text for text in values if isinstance(text, str)]
+    return [part.strip() for text in texts for part in (text, *text.split(","))]

@@ -97,7 +97,7 @@ def pretrain(
                 checkpoints=Checkpoints(out / "checkpoints", checkpoint_every, keep), resume=resume,
             )  # fmt: skip
             _finish(out, trained, encoder, rows, transform, {"data": data, "objective": objective, "seed": seed})
-    except KeyboardInterrupt as stopped:  # which typer would swallow, and with it where the run can be taken up again
+    except KeyboardInterrupt as stopped:  # typer would swallow its message, which says how to continue
         typer.echo(f"pucl: stopped: {stopped}", err=True)
         raise typer.Exit(130) from None
 

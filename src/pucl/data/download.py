@@ -48,10 +48,12 @@ def fetch(url: str, target: Path, *, md5: str | None, report: Report | None = No
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise InputError(f"{target.name}: cannot fetch {url} into {target.parent}: {reason}") from error
-    found = md5_of(part)
-    if md5 is not None and found != md5:
+    actual = md5_of(part)
+    if md5 is not None and actual != md5:
         part.unlink()
-        raise InputError(f"{target.name}: {url} gave another file; expected MD5 {md5}, found {found}; nothing was kept")
+        raise InputError(
+            f"{target.name}: {url} gave another file; expected MD5 {md5}, found {actual}; nothing was kept"
+        )
     part.replace(target)
 
 
@@ -101,10 +103,10 @@ def _fetch_archive(source: Source, archive: Archive, report: Report | None) -> N
         _move(unpacked / archive.folder, data_root() / archive.folder, source.files)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split())
-        found = md5_of(packed)
+        actual = md5_of(packed)
         if archive.md5 is None:  # nothing says that it is the right file: fetch it anew next time
             packed.unlink()
-        raise InputError(f"{packed}: cannot unpack it, found MD5 {found}: {reason}") from error
+        raise InputError(f"{packed}: cannot unpack it, found MD5 {actual}: {reason}") from error
     finally:
         shutil.rmtree(unpacked, ignore_errors=True)
     packed.unlink()

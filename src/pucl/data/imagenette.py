@@ -71,12 +71,12 @@ def _folders() -> tuple[Path, Path]:
     for pair in pairs:
         if all(folder.is_dir() for folder in pair):
             return pair
-    found = [folder.name for pair in pairs for folder in pair if folder.is_dir()]
+    present = [folder.name for pair in pairs for folder in pair if folder.is_dir()]
     get = "run 'pucl data prepare imagenet2' or set PUCL_DATA to the folder that holds both"
-    if not found:
+    if not present:
         names = " and ".join(folder.name for folder in pairs[0])
         raise MissingDataError(f"imagenet2: {names} (or larger ones) are missing, looked for in {data_root()}; {get}")
     raise MissingDataError(
-        f"imagenet2: Imagewoof and Imagenette must have one resolution, found {', '.join(found)} in {data_root()}; "
-        f"move away what has no partner and {get}"
+        "imagenet2: Imagewoof and Imagenette must have the same resolution, "
+        f"found {', '.join(present)} in {data_root()}; move away the folder without a partner and {get}"
     )

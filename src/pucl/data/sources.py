@@ -56,13 +56,13 @@ class Source:
         return self.archive is not None or any(file.url for file in self.files)
 
     def path(self, name: str) -> Path:
-        """The path of one of its files or folders, or the one error for data that are not there."""
+        """The path of one of its files or folders, or the error for missing data."""
         place = self.folder / name
         unpacked = place.with_suffix("") if place.suffix == ".gz" else place
-        found = next((path for path in (place, unpacked) if path.exists()), None)
-        if found is None:
+        existing = next((path for path in (place, unpacked) if path.exists()), None)
+        if existing is None:
             raise self.absent(place)
-        return found
+        return existing
 
     def absent(self, place: Path) -> MissingDataError:
         """The error for a file or folder of this data set that is not there, ready to raise."""
@@ -102,7 +102,7 @@ def md5_of(path: Path) -> str:
 
 
 def damaged(path: Path, why: str) -> InputError:
-    """The error for a file that cannot be what it should be: its path, why, the expected and the found checksum."""
+    """The error for a damaged file: its path, the reason, the expected and the actual checksum."""
     why = " ".join(why.split())  # other libraries' reasons can have several lines
     known = [(source, file) for source in SOURCES for file in source.files if _is_official(path, source, file)]
     if not known:
@@ -119,10 +119,10 @@ def get_source(name: str) -> Source:
 
 def sources_of(name: str) -> tuple[Source, ...]:
     """The official data sets behind `name`, which is one of them or a task made of them."""
-    found = tuple(s for s in SOURCES if s.name == name) or tuple(s for s in SOURCES if name in s.tasks)
-    if not found:
+    matching = tuple(s for s in SOURCES if s.name == name) or tuple(s for s in SOURCES if name in s.tasks)
+    if not matching:
         raise unknown_name("data set", name, {*(s.name for s in SOURCES), *(t for s in SOURCES for t in s.tasks)})
-    return found
+    return matching
 
 
 def _is_official(path: Path, source: Source, file: File) -> bool:

@@ -1,4 +1,4 @@
-"""Comparing candidates: ways from an embedding to a classifier, judged on rows they did not learn from."""
+"""Comparing candidates: embedding, labeller and head, judged on rows they did not learn from."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate mus
 ALL_FOLDS_UP_TO = 3000  # rows up to which every fold is judged whose labels the embedding never saw
 
 
-class Way(NamedTuple):
+class Recipe(NamedTuple):
     """From an embedding to a classifier: a labeller and a head with their options."""
 
     labeller: str
@@ -34,11 +34,11 @@ class Way(NamedTuple):
     head_options: Mapping[str, Any] = MappingProxyType({})
 
 
-LINEAR = Way("cvir", "linear", head_options=MappingProxyType({"l2": 2e-2, "soft": False, "weighted": True}))
-# A narrower kernel than on an embedding, and seen from the origin: raw rows have a constant beside them for that.
-KERNEL = Way("kernel_cvir", "kernel", options=MappingProxyType({"width": 0.2, "centred": False}))
-# For many small clusters, such as all pictures of a person: near rows speak for each other.
-NEIGHBOURS = Way("stacked", "knn", head_options=MappingProxyType({"k": 20, "temperature": 0.05, "centred": True}))
+LINEAR = Recipe("cvir", "linear", head_options=MappingProxyType({"l2": 2e-2, "soft": False, "weighted": True}))
+# Narrower than on an embedding and not centred: raw rows have a constant column for that.
+KERNEL = Recipe("kernel_cvir", "kernel", options=MappingProxyType({"width": 0.2, "centred": False}))
+# For many small clusters, such as all pictures of a person: neighbours have the same label.
+NEIGHBOURS = Recipe("stacked", "knn", head_options=MappingProxyType({"k": 20, "temperature": 0.05, "centred": True}))
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Encoder, labeller and head, for messages."""
         return f"{self.encoder} + {self.labeller} + {self.head}"
 
     def label(
         self, used: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True
     ) -> PseudoLabels:
-        """Pseudo-labels of the rows `used`; comparisons make do with one draw of a labeller that averages several."""
+        """Pseudo-labels of the rows `used`; with `quick`, one draw of a labeller that averages several."""
         takes = inspect.signature(find_labeller(self.labeller).function).parameters
         options = {**self.options, **({"repeats": 1} if quick and "repeats" in takes else {})}
         seen = None if self.seen_by_encoder is None else self.seen_by_encoder[used]
@@ -116,16 +116,15 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded]) -> Comparison:
 
 
 def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candidate]:
-    """What is compared, the one to keep in doubt first: of images what was trained, else the rows as they are.
+    """What is compared, the default first: the trained encoder for images, the raw rows for other data.
 
-    Raw rows are scored linearly and, if that ranks hidden positives better, by a kernel or by the nearest rows: on
-    small tables a plane is steadier, on classes of several modes it fails, and on many small clusters a kernel does
-    too (LOG.md).
+    Raw rows are scored linearly, unless a kernel or the nearest rows rank hidden positives better: a linear score is
+    steadier on small tables, but fails on classes of several modes; a kernel fails on many small clusters (LOG.md).
     """
     folds = tuple(range(plan.n_folds))
-    images = plan.schema.kind == "image" and TRAINED in encoded  # raw pixels are only compared with, on the first fold
-    ways = {
-        TRAINED: (Way(DEFAULT_RANKER, "linear"),),
+    images = plan.schema.kind == "image" and TRAINED in encoded  # raw pixels are only compared on the first fold
+    recipes = {
+        TRAINED: (Recipe(DEFAULT_RANKER, "linear"),),
         RAW: (KERNEL, NEIGHBOURS) if images else (LINEAR, KERNEL, NEIGHBOURS),
     }
     candidates = []
@@ -135,21 +134,24 @@ def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candida
         unseen = folds if key == RAW and not images else folds[: plan.hidden_folds]
         judged_on = unseen if len(plan.rows) <= ALL_FOLDS_UP_TO else folds[:1]
         z, seen = encoded[key].z, encoded[key].seen_by_encoder
-        candidates += [Candidate(key, z, *way[:2], judged_on, *way[2:], seen) for way in _ways(ways[key], plan.options)]
+        candidates += [
+            Candidate(key, z, recipe.labeller, recipe.head, judged_on, recipe.options, recipe.head_options, seen)
+            for recipe in _requested(recipes[key], plan.options)
+        ]
     return candidates
 
 
-def _ways(ways: tuple[Way, ...], options: FitOptions) -> tuple[Way, ...]:
-    """The ways with the labeller and the head that were asked for, each pair once."""
+def _requested(recipes: tuple[Recipe, ...], options: FitOptions) -> tuple[Recipe, ...]:
+    """The recipes with the labeller and the head that the user chose, each pair once."""
     if options.labeller == options.head == AUTO:
-        return ways
-    pairs: dict[tuple[str, str], Way] = {}
-    for way in ways:
-        labeller = way.labeller if options.labeller == AUTO else options.labeller
-        head = way.head if options.head == AUTO else options.head
-        of_labeller = way.options if labeller == way.labeller else {}
-        of_head = way.head_options if head == way.head else {}
-        pairs.setdefault((labeller, head), Way(labeller, head, of_labeller, of_head))
+        return recipes
+    pairs: dict[tuple[str, str], Recipe] = {}
+    for recipe in recipes:
+        labeller = recipe.labeller if options.labeller == AUTO else options.labeller
+        head = recipe.head if options.head == AUTO else options.head
+        of_labeller = recipe.options if labeller == recipe.labeller else {}
+        of_head = recipe.head_options if head == recipe.head else {}
+        pairs.setdefault((labeller, head), Recipe(labeller, head, of_labeller, of_head))
     return tuple(pairs.values())
 
 
@@ -165,10 +167,10 @@ def judge(
     for candidate in candidates:
         logits = np.full(len(labelled), np.nan)
         for k in candidate.folds:
-            used, here = fold != k, (candidate.encoder, candidate.labeller, k)
-            if here not in known:
-                known[here] = candidate.label(used, labelled, prior=prior, seed=seed)
-            head = head_of(candidate, candidate.z[used], labelled[used], known[here], seed)
+            used, key = fold != k, (candidate.encoder, candidate.labeller, k)
+            if key not in known:
+                known[key] = candidate.label(used, labelled, prior=prior, seed=seed)
+            head = head_of(candidate, candidate.z[used], labelled[used], known[key], seed)
             with torch.no_grad():
                 logits[(fold == k).numpy()] = head(candidate.z[fold == k]).double().numpy()
         judged.append(Judged(candidate, logits))
@@ -184,10 +186,10 @@ def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLab
 def calibrated(
     head: nn.Module, judged: Judged, labelled: Tensor, prior: float, *, cut_on: Tensor | None = None
 ) -> Calibrated:
-    """The head at the temperature that suits what its like said of rows they did not learn from.
+    """The head at the temperature that fits the logits of held-out rows.
 
-    With `cut_on`, the embeddings of the unlabelled rows, decisions are moved too: a share π of these is positive. That
-    is for a π somebody knows; the head's own cut is as good as one at an estimate.
+    With `cut_on`, the embeddings of the unlabelled rows, the threshold moves too, so that a share π of these rows is
+    positive. That is for a known π; for an estimate the head's own threshold is as good.
     """
     rows = torch.from_numpy(judged.rows)
     seen, temperature, shift = labelled[rows], 1.0, 0.0
@@ -200,7 +202,7 @@ def calibrated(
 
 
 def at_share(judged: Judged, labelled: Tensor, prior: float) -> Judged:
-    """What was judged, with decisions moved so that a share π of its unlabelled rows is positive."""
+    """The logits shifted so that a share π of the unlabelled rows is positive."""
     free = torch.from_numpy(judged.logits[judged.rows & ~labelled.numpy()])
     return replace(judged, logits=judged.logits - float(threshold_for_share(free, prior))) if len(free) > 1 else judged
 
@@ -208,8 +210,8 @@ def at_share(judged: Judged, labelled: Tensor, prior: float) -> Judged:
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
     """The number of the candidate to take: the first, unless a later one ranks P above U better by more than noise.
 
-    Compared by the AUC of P against U, on the rows both were judged by. To change the embedding takes more: few
-    positives are hidden, and an encoder that drew the labelled ones together is judged by others.
+    Compared by the AUC of P against U, on the rows that both were judged on. Another embedding must win by more
+    standard errors (`ERRORS_OTHER`): few positives are hidden, and a trained encoder never saw those that judge it.
     """
     best = 0
     for number in range(1, len(judged)):
@@ -217,7 +219,7 @@ def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
         p, u = shared & labelled, shared & ~labelled
         if not p.any() or not u.any():
             continue
-        new, old = ((one.logits[p], one.logits[u]) for one in (judged[number], judged[best]))
+        new, old = ((logits[p], logits[u]) for logits in (judged[number].logits, judged[best].logits))
         gain, error = auc_difference(new, old)
         same = judged[number].candidate.encoder == judged[best].candidate.encoder
         if gain > (ERRORS_SAME if same else ERRORS_OTHER) * error:

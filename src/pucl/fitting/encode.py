@@ -15,10 +15,7 @@ from pucl.training.pretraining import Pretrained, pretrain
 from pucl.training.reporting import Epoch
 
 TRAINED = "trained"
-MAX_PER_IMAGE, MAX_IN_ALL = (
-    1 << 15,
-    1 << 28,
-)  # numbers of an image, and of all, up to which pixels are tried
+MAX_PER_IMAGE, MAX_IN_ALL = 1 << 15, 1 << 28  # values of an image, and of all, up to which raw pixels are compared
 
 
 @dataclass(frozen=True)
@@ -26,12 +23,12 @@ class Encoded:
     """An encoder and what it makes of the rows.
 
     Attributes:
-        name: of the encoder; None for one of somebody's own.
+        name: of the encoder; None for the user's own network.
         encoder: raw rows → embeddings.
         z: of the rows, (n, k).
-        trained: what is known of its training, where it was trained.
+        trained: the result of its training; None for raw rows.
         seen_by_encoder: the labelled rows it was trained with, (n,) bool, where it has memorised them.
-        memorised_auc: by what AUC these can be told from labelled rows that were hidden from it.
+        memorised_auc: the AUC with which these are separated from labelled rows that were hidden from it.
     """
 
     name: str | None
@@ -62,7 +59,7 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
 
 
 def encode_raw(rows: Tensor, *, use_pca: bool = False, seed: int = 0) -> Encoded:
-    """The rows as they are, standardised; along their principal axes where asked for or where columns are very many."""
+    """The standardised rows; along their principal axes if the user chose that or there are very many columns."""
     name, encoder = plain_encoder(rows, use_pca=use_pca, seed=seed)
     return Encoded(name, encoder, embed(encoder, rows))
 

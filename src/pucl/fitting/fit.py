@@ -1,4 +1,4 @@
-"""The whole way from rows and s to a model, stage by stage."""
+"""From rows and s to a model, stage by stage."""
 
 import time
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from pucl.training.reporting import Epoch
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A model, and what is known of its training rows.
+class FitResult:
+    """A model, and what the fit knows of its training rows.
 
     Attributes:
         model: the model.
@@ -47,21 +47,21 @@ def fit(
     *,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
-) -> Fitted:
+) -> FitResult:
     """Fit a model to rows as the encoder takes them.
 
-    Two fifths of P are hidden from the encoder's training, and with a fifth of U each, one after the other (of many
-    rows the first only), from the heads that are compared. What ranks the hidden positives highest is fitted again, to
-    all rows with all labels. Where the encoder has memorised the labelled rows it was trained with, the hidden ones
-    alone stand for the positives.
+    The rows are dealt into five folds. The labels of two folds are hidden from the encoder's training, and these folds,
+    one at a time (with many rows the first only), are hidden from the heads that are compared. The candidate that ranks
+    hidden positives highest is fitted again to all rows with all labels. If the encoder has memorised the labelled rows
+    it was trained with, only the hidden ones stand for the positives.
 
     Args:
         rows: (n, …).
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
         schema: of the rows.
-        options: what was asked for.
+        options: what the user chose.
         device: where to train; a GPU if there is one.
-        on_progress: called with what is going on and the share done.
+        on_progress: called with the name of the stage and the share done.
     """
     began = time.perf_counter()
     plan = plan_fit(rows, s, schema, options, pick_device(device), on_progress)
@@ -72,7 +72,7 @@ def fit(
     return _finish(plan, labels, classifier, began)
 
 
-def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float) -> Fitted:
+def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float) -> FitResult:
     """The model with calibrated logits, its record, and what is known of its rows."""
     share, judged, cut_on, used = labels.prior.value, classifier.comparison.chosen, None, classifier.encoded
     if plan.options.prior is not None:  # a π somebody knows also decides how many rows are called positive
@@ -82,4 +82,4 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float)
     plan.progress("done", 1.0)
     history = [] if used.trained is None else used.trained.history
     model = Model(plan.schema, classifier.encoder, used.name, head, record)
-    return Fitted(model, classifier.z, labels.pseudo, judged, history)
+    return FitResult(model, classifier.z, labels.pseudo, judged, history)

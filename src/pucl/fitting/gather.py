@@ -1,4 +1,4 @@
-"""What is kept of a fit for people to look at: points, likely and doubtful rows, held-out scores."""
+"""What a report shows of a fit: points, likely and uncertain rows, held-out scores."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pucl.data.own.batch import Table
 from pucl.encoders.inputs import to_float
-from pucl.fitting.fit import Fitted
+from pucl.fitting.fit import FitResult
 from pucl.models.evidence import Evidence, Floats, Shown
 from pucl.numerics.pca import exact_axes
 
@@ -21,7 +21,7 @@ WIDTH = 128  # numbers of an embedding that are kept for laying out the points
 
 
 def gather(
-    fitted: Fitted, rows: Tensor, labelled: NDArray[np.bool_], *, content: Any = None, ids: Any = None
+    fitted: FitResult, rows: Tensor, labelled: NDArray[np.bool_], *, content: Any = None, ids: Any = None
 ) -> Evidence:
     """Choose what is kept.
 
@@ -69,9 +69,9 @@ def gather(
 
 
 @torch.no_grad()
-def _logits(fitted: Fitted) -> NDArray[np.float64]:
-    found: Tensor = fitted.model.head(fitted.z)
-    return found.double().numpy()
+def _logits(fitted: FitResult) -> NDArray[np.float64]:
+    logits: Tensor = fitted.model.head(fitted.z)
+    return logits.double().numpy()
 
 
 def _points(labelled: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:

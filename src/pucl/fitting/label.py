@@ -21,10 +21,10 @@ class Labels:
 
 
 def label(plan: FitPlan, candidate: Candidate) -> Labels:
-    """Pseudo-labels of all rows by the candidate's labeller, with π as it was given, as an estimator or as it finds it.
+    """Pseudo-labels of all rows by the candidate's labeller, with π given, from an estimator, or the labeller's own.
 
-    Where the user named an estimator, π and its interval are the estimator's; else both are the labeller's own, and a
-    labeller that gives no interval leaves it open: 0 to 1.
+    π and its interval come from the estimator that the user named, otherwise from the labeller; a labeller without an
+    interval leaves it open: 0 to 1.
     """
     plan.progress("labelling", 0.9)
     everyone, seed, n_u = torch.ones_like(plan.labelled), plan.options.seed, int((~plan.labelled).sum())

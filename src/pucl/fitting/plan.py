@@ -1,4 +1,4 @@
-"""The plan of a fit: what was asked for, what the data decide where nothing was, and the folds that are hidden."""
+"""The plan of a fit: what the user chose, what the data decide otherwise, and the folds that are hidden."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
 from pucl.views import View
 
-OnProgress = Callable[[str, float], None]  # called with what is going on and the share done
+OnProgress = Callable[[str, float], None]  # called with the name of the stage and the share done
 AUTO = "auto"  # leaves a choice to the data
 FOLDS = 5
-FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which nothing can be learnt by contrast
+FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which no encoder is trained
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
-MANY = 20_000  # rows from which the authors' batches and epochs are meant; fewer are soon memorised
+MANY = 20_000  # rows from which the authors' batches and epochs are used; fewer rows are soon memorised
 MAX_EPOCHS, MAX_EPOCHS_FEW_ROWS, MAX_EPOCHS_TABLE = 300, 60, 60
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What was asked for; ``"auto"`` and None leave the choice to the data. The names are those of `PUClassifier`.
+    """What the user chose; ``"auto"`` and None leave the choice to the data. The names are those of `PUClassifier`.
 
     `owner` is what the user called, and signs the errors.
     """
@@ -91,7 +91,7 @@ class PretrainingPlan:
 
     @property
     def choices(self) -> TrainingChoices:
-        """As a record holds it; what is not registered is named by its type."""
+        """As the record holds it; parts that are not registered are named by their type."""
         config = self.config
         return TrainingChoices(
             self.objective, name_of(self.view), config.epochs, config.batch_size, config.optimiser,
@@ -107,11 +107,11 @@ class FitPlan:
         rows: as the encoder takes them, (n, …).
         labelled: s, (n,) bool.
         schema: of the rows.
-        options: what was asked for.
+        options: what the user chose.
         device: where to train.
         fold: the fold of every row, (n,); the first `hidden_folds` are hidden from the encoder's training.
         pretraining: how to train the encoder; None where the rows are used as they are.
-        on_progress: who wants to know how far the fit is.
+        on_progress: called with the name of the stage and the share done.
     """
 
     rows: Tensor
@@ -136,11 +136,11 @@ class FitPlan:
 
     @property
     def hidden_folds(self) -> int:
-        """How many folds are hidden from the encoder: two, so that one can be judged by labels that the other gives."""
+        """How many folds are hidden from the encoder: two, so that one can be judged with the labels of the other."""
         return 2 if self.n_folds >= 4 else 1
 
     def progress(self, stage: str, done: float) -> None:
-        """Say which stage the fit is in, and the share done."""
+        """Report the stage of the fit and the share done."""
         if self.on_progress is not None:
             self.on_progress(stage, done)
 
@@ -160,14 +160,14 @@ def plan_fit(
 
 
 def name_of(part: Any) -> str:
-    """The name of a registered part, or the type of one's own."""
+    """The name of a registered part, or the type of the user's own."""
     return part if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
 
 
 def plan_pretraining(
     options: FitOptions, schema: Schema, n: int, n_labelled: int, device: Device
 ) -> PretrainingPlan | None:
-    """How to train the encoder, or None where that would not pay: too few rows, or the raw rows were asked for."""
+    """How to train the encoder; None with too few rows, or if the user chose the raw rows."""
     requested = options.encoder != AUTO
     if options.encoder in (RAW, PCA) or (not requested and (n < FEWEST or n_labelled < FEWEST_LABELLED)):
         return None
@@ -220,9 +220,9 @@ def _config(options: FitOptions, schema: Schema, n: int, batch: int, device: Dev
     epochs = options.epochs or max(5, min(max_epochs, round(steps / max(1, n // batch))))
     if images:
         # The authors' 1.2 at batches of 1,024; small sets of small batches learn faster with more (LOG.md).
-        how: dict[str, Any] = {"optimiser": "lars", "learning_rate": 1.2 if batch >= 1024 else 4.0}
+        optimiser: dict[str, Any] = {"optimiser": "lars", "learning_rate": 1.2 if batch >= 1024 else 4.0}
     else:
-        how = {"optimiser": "adamw", "learning_rate": 1e-3}
+        optimiser = {"optimiser": "adamw", "learning_rate": 1e-3}
     if options.learning_rate is not None:
-        how["learning_rate"] = options.learning_rate
-    return TrainConfig(epochs=epochs, batch_size=batch, seed=options.seed, **how)
+        optimiser["learning_rate"] = options.learning_rate
+    return TrainConfig(epochs=epochs, batch_size=batch, seed=options.seed, **optimiser)

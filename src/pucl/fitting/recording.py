@@ -1,4 +1,4 @@
-"""The record of a fit, put together from what its stages found."""
+"""The record of a fit, put together from the results of its stages."""
 
 from dataclasses import asdict
 
@@ -25,7 +25,7 @@ FEWEST_TO_DIAGNOSE = 4  # rows of P and of U
 def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged, seconds: float) -> FitRecord:
     """What the fit was made of and how good it is estimated to be.
 
-    `judged` is the chosen candidate, with decisions where the model has them.
+    `judged` is the chosen candidate, with the threshold of the model.
     """
     labelled, prior, used = plan.labelled, labels.prior.value, classifier.encoded
     trained = used.trained
@@ -37,7 +37,7 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         prior=labels.prior,
         choices=_choices(plan, classifier),
         reasons=tuple(_reasons(plan, used, comparison)),
-        candidates=tuple(_scored(one, labelled, prior, one is comparison.chosen) for one in comparison.judged),
+        candidates=tuple(_scored(each, labelled, prior, each is comparison.chosen) for each in comparison.judged),
         metrics=_scores(judged, labelled, prior),
         diagnostics=tuple(_diagnostics(used, labelled, labels.pseudo, plan.options.seed)),
         warnings=() if trained is None else tuple(trained.warnings),
@@ -62,7 +62,7 @@ def _scored(judged: Judged, labelled: Tensor, prior: float, chosen: bool) -> Can
 
 
 def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
-    """Findings in words. Of raw rows only the last, on how P was labelled: they need not lie in clusters."""
+    """Findings in words. For raw rows only the last one, on how P was labelled: raw rows need not form clusters."""
     unseen = torch.ones_like(labelled) if used.seen_by_encoder is None else ~used.seen_by_encoder
     z, s = used.z[unseen], labelled[unseen]
     if min(int(s.sum()), int((~s).sum())) < FEWEST_TO_DIAGNOSE:
@@ -101,7 +101,7 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
         reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
     if options.fine_tune and raw:
         reasons.append("No fine-tuning: raw rows have no encoder to tune.")
-    others = [one.candidate.name for number, one in enumerate(comparison.judged) if number != comparison.best]
+    others = [each.candidate.name for number, each in enumerate(comparison.judged) if number != comparison.best]
     if others:
         reasons.append(f"{chosen.name}: ranks hidden positives best, or as well as {', '.join(others)}.")
     return reasons

@@ -1,4 +1,4 @@
-"""Fine-tuning: encoder and head trained together in two ways, compared with the frozen encoder by hidden positives."""
+"""Fine-tuning: encoder and head trained together on fixed or renewed labels, compared with the frozen encoder."""
 
 from dataclasses import dataclass, replace
 
@@ -17,9 +17,9 @@ from pucl.pseudo_labels import PseudoLabels
 from pucl.training.pretraining import default_view
 from pucl.views import View, make_view
 
-# Labels that stay suit an encoder that is good already, labels the network renews one that is not (LOG.md).
-FIXED, RENEWED = WAYS = ("fixed labels", "renewed labels")
-FIXED_SCALE = 0.3  # of the encoder's learning rate, where labels stay
+# Fixed labels suit an encoder that is good already, labels that the network renews one that is not (LOG.md).
+FIXED, RENEWED = MODES = ("fixed labels", "renewed labels")
+FIXED_SCALE = 0.3  # of the encoder's learning rate with fixed labels
 CROPS = (0.5, 1.0)  # milder than in pretraining
 
 
@@ -32,8 +32,8 @@ class Classifier:
         encoder: raw rows → embeddings, on the CPU.
         head: embeddings → logits.
         z: embeddings of the training rows.
-        fine_tuned: the way they were fine-tuned; None for the encoder as it was.
-        comparison: what was compared, the ways of fine-tuning among it.
+        fine_tuned: one of `MODES`; None for the encoder as it was.
+        comparison: what was compared, with the modes of fine-tuning.
     """
 
     encoded: Encoded
@@ -45,24 +45,24 @@ class Classifier:
 
 
 def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLabels) -> Classifier:
-    """The head of the chosen candidate on all rows; encoder and head fine-tuned where that was asked for and pays."""
+    """The head of the chosen candidate on all rows; both fine-tuned if the user wants that and it ranks better."""
     head = head_of(comparison.chosen.candidate, used.z, plan.labelled, pseudo, plan.options.seed)
     if not plan.options.fine_tune or used.trained is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, comparison)
     plan.progress("fine-tuning", 0.92)
-    way, judged = choose_way(plan, comparison.chosen, used.encoder)
+    mode, judged = choose_mode(plan, comparison.chosen, used.encoder)
     everything = (*comparison.judged, *judged)
-    if way is None:
+    if mode is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, Comparison(everything, comparison.best))
     encoder, head = fine_tuned(
-        plan.rows, plan.labelled, pseudo, used.encoder, way, seed=plan.options.seed, device=plan.device
+        plan.rows, plan.labelled, pseudo, used.encoder, mode, seed=plan.options.seed, device=plan.device
     )
-    encoder, best = encoder.cpu(), len(comparison.judged) + WAYS.index(way)
-    return Classifier(used, encoder, head, embed(encoder, plan.rows), way, Comparison(everything, best))
+    encoder, best = encoder.cpu(), len(comparison.judged) + MODES.index(mode)
+    return Classifier(used, encoder, head, embed(encoder, plan.rows), mode, Comparison(everything, best))
 
 
-def choose_way(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | None, list[Judged]]:
-    """The way to fine-tune, None where the frozen encoder ranks hidden positives better by more than noise.
+def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | None, list[Judged]]:
+    """The mode of fine-tuning; None if the frozen encoder ranks hidden positives better by more than noise.
 
     Judged on fold 0, whose labels neither the encoder nor these heads have seen.
     """
@@ -71,13 +71,13 @@ def choose_way(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | N
     candidate = replace(frozen.candidate, folds=(0,))
     pseudo = candidate.label(used, labelled, prior=plan.prior, seed=seed)
     judged = []
-    for way in WAYS:
-        own, head = fine_tuned(rows[used], labelled[used], pseudo, encoder, way, seed=seed, device=plan.device)
+    for mode in MODES:
+        own, head = fine_tuned(rows[used], labelled[used], pseudo, encoder, mode, seed=seed, device=plan.device)
         logits = np.full(len(labelled), np.nan)
         with torch.no_grad():
             logits[~used.numpy()] = head(embed(own, rows[~used])).double().numpy()
-        judged.append(Judged(_named(candidate, way), logits))
-    names = [*WAYS, None]
+        judged.append(Judged(_named(candidate, mode), logits))
+    names = [*MODES, None]
     return names[choose([*judged, frozen], labelled.numpy())], judged
 
 
@@ -86,13 +86,13 @@ def fine_tuned(
     labelled: Tensor,
     pseudo: PseudoLabels,
     encoder: Encoder,
-    way: str,
+    mode: str,
     *,
     seed: int,
     device: torch.device,
 ) -> tuple[Encoder, LinearHead]:
-    """Encoder and head trained together on the pseudo-labels, in one of `WAYS`, on the CPU in the end."""
-    if way == RENEWED:
+    """Encoder and head trained together on the pseudo-labels, in one of `MODES`; both are returned on the CPU."""
+    if mode == RENEWED:
         tuned = self_train(rows, labelled, pseudo, encoder, TuneConfig(seed=seed), device=device).cpu()
     else:
         config = TuneConfig(encoder_scale=FIXED_SCALE, view=_view(tuple(rows.shape[1:])), seed=seed)
@@ -104,8 +104,8 @@ def fine_tuned(
     return own, head
 
 
-def _named(candidate: Candidate, way: str) -> Candidate:
-    return replace(candidate, encoder=f"{candidate.encoder}, fine-tuned on {way}", head="linear")
+def _named(candidate: Candidate, mode: str) -> Candidate:
+    return replace(candidate, encoder=f"{candidate.encoder}, fine-tuned on {mode}", head="linear")
 
 
 def _view(shape: tuple[int, ...]) -> str | View:

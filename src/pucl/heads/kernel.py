@@ -10,7 +10,7 @@ from pucl.errors import check_count, check_positive
 from pucl.heads.stored import HeadParts, StoredHead
 from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import PseudoLabels
-from pucl.ranking.kernel import LANDMARKS, draw_landmarks, inverse_root
+from pucl.ranking.kernel_features import LANDMARKS, draw_landmarks, inverse_root
 from pucl.registry import register
 
 OWNER = "head 'kernel'"

@@ -17,7 +17,7 @@ class Shown:
         row: their numbers in the training data, (k,).
         probability: of being positive, (k,).
         labelled: s, (k,) bool.
-        pictures: thumbnails (k, h, w, c) as uint8 with c of 1 or 3; None where rows are no images.
+        pictures: thumbnails (k, h, w, c) as uint8 with c of 1 or 3; None unless rows are images.
         values: feature values by column, each a tuple of k texts; empty where rows have no named columns.
     """
 
@@ -34,10 +34,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report shows beside the figures of model.json.
+    """The rows and scores that a report shows in addition to the record.
 
     Attributes:
-        points: rows of the scatter, at most 5,000, all labelled positives among them as far as there is room.
+        points: rows of the map, at most 5,000; labelled positives come first.
         place: where the points lie in the plane, (k, 2).
         top: the unlabelled rows most likely positive, best first.
         unsure: the unlabelled rows nearest to one half, nearest first.
@@ -46,7 +46,7 @@ class Evidence:
         quantiles: calibrated logits of all unlabelled rows, sorted, thinned to at most 2,001 values from the lowest to
             the highest, evenly by rank.
         n_unlabelled: how many unlabelled rows there are.
-        embedding: embeddings of the points (k, d), from which they are laid out in the plane; None when they are.
+        embedding: embeddings of the points (k, d), from which t-SNE lays them out; None once that is done.
     """
 
     points: Shown

@@ -18,12 +18,12 @@ from pucl.data.own import Table, TableTransform
 from pucl.data.own.rules import NumberRule
 from pucl.errors import InputError, RunError
 from pucl.files import replace_file
-from pucl.models.model import Model, Scorer
+from pucl.models.model import Model, RowsToProbability
 from pucl.models.places import check_file
 
 OWNER = "pucl.export"
 TOLERANCE = 1e-4
-TRACED, SEEN = 3, 7  # rows of the example and of the check: the batch is dynamic
+TRACED, CHECKED = 3, 7  # rows of the example and of the check, which differ: the batch size is dynamic
 
 
 class Columns(nn.Module):
@@ -52,12 +52,12 @@ class Columns(nn.Module):
 
 
 class Graph(nn.Module):
-    """What is exported: rows as people have them → the probability of being positive, (n,)."""
+    """What is exported: rows as users have them → the probability of being positive, (n,)."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
         self.columns = columns_of(model.schema.transform)
-        self.scorer = Scorer(model)
+        self.scorer = RowsToProbability(model)
         self.low, self.span = model.schema.low, model.schema.span
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -66,8 +66,8 @@ class Graph(nn.Module):
             rows = self.columns(rows)
         elif (self.low, self.span) != (0.0, 1.0):
             rows = (rows - self.low) / self.span
-        found: Tensor = self.scorer(rows)
-        return found
+        probability: Tensor = self.scorer(rows)
+        return probability
 
 
 def columns_of(transform: TableTransform | None) -> Columns | None:
@@ -112,13 +112,13 @@ def export_onnx(model: Model, path: str | Path) -> Path:
 
 
 def _metadata(model: Model, graph: Graph) -> dict[str, str]:
-    found = {"kind": model.schema.kind, "pucl": model.record.pucl_version}
+    metadata = {"kind": model.schema.kind, "pucl": model.record.pucl_version}
     transform = model.schema.transform
     if graph.columns is None and transform is not None:
-        return {**found, "features": json.dumps(transform.features)}
+        return {**metadata, "features": json.dumps(transform.features)}
     if model.schema.kind == "image":
-        return {**found, "range": json.dumps([graph.low, graph.low + graph.span])}
-    return {**found, "columns": json.dumps(model.schema.needed)}
+        return {**metadata, "range": json.dumps([graph.low, graph.low + graph.span])}
+    return {**metadata, "columns": json.dumps(model.schema.needed)}
 
 
 def _rows(model: Model, graph: Graph, n: int) -> NDArray[Any]:
@@ -142,7 +142,7 @@ def _rows(model: Model, graph: Graph, n: int) -> NDArray[Any]:
 
 
 def expected_scores(model: Model, graph: Graph, rows: NDArray[Any]) -> NDArray[np.float32]:
-    """What the model itself says of the rows, tables through their own transform."""
+    """The probabilities that the model itself gives the rows; tables go through its transform."""
     if graph.columns is None:
         content: Tensor = torch.from_numpy(rows)
         if model.schema.transform is None:
@@ -155,22 +155,26 @@ def expected_scores(model: Model, graph: Graph, rows: NDArray[Any]) -> NDArray[n
 
 
 def _check(runtime: Any, data: bytes, model: Model, graph: Graph) -> None:
-    """Both give the same probabilities for rows they were not traced with, and for a single one."""
+    """Refuse a graph whose probabilities differ from the model's, on new rows and on a single row."""
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    rows = _rows(model, graph, SEEN)
+    rows = _rows(model, graph, CHECKED)
     for some in (rows, rows[:1]):
-        (found,) = session.run(None, {"rows": some})
+        (probability,) = session.run(None, {"rows": some})
         expected = expected_scores(model, graph, some)
-        if found.shape != expected.shape or not np.allclose(found, expected, atol=TOLERANCE, rtol=0):
-            got = f"{found.shape}" if found.shape != expected.shape else f"{np.abs(found - expected).max():.2g}"
-            raise RunError(f"{OWNER}: onnxruntime differs from the model: {got}; {expected.shape} to 1e-4 was expected")
+        if probability.shape != expected.shape:
+            raise RunError(f"{OWNER}: onnxruntime gives shape {probability.shape}, the model {expected.shape}")
+        difference = float(np.abs(probability - expected).max())
+        if not difference <= TOLERANCE:
+            raise RunError(
+                f"{OWNER}: onnxruntime differs from the model by {difference:.2g}; up to {TOLERANCE:g} is allowed"
+            )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter says nothing about itself."""
+    """Without the exporter's own messages."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

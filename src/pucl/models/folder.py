@@ -33,7 +33,7 @@ from pucl.models.schema import Schema
 FORMAT, OLDEST = 2, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
 PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has beside model.json
-NEW = ".new"  # where a model is written before it takes the place of another
+NEW = ".new"  # where a model is written before it replaces another
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
 PICKLE_START = b"\x80"  # of every pickle since Python 2.3
@@ -50,7 +50,7 @@ class ModelCard:
 
 
 def check_out(folder: str | Path) -> None:
-    """A model can be written to `folder`: it is new, empty, a model or what an interrupted save left of one."""
+    """Refuse a folder that is neither new, empty, a model, nor what an interrupted save left of one."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise bad_argument(SAVE, f"folder {folder}", "a folder", Described("a file"))
@@ -64,13 +64,13 @@ def check_out(folder: str | Path) -> None:
 
 @signed_by(SAVE)
 def save_model(folder: str | Path, model: Model) -> Path:
-    """Write the model into a folder. Interrupted, there is the old model, the new one, or none that loads.
+    """Write the model into a folder. An interruption leaves the old model, the new one, or none that loads.
 
     Everything is written beside the old files first. Then model.json goes, the files change places, and the new
     model.json comes last.
 
     Args:
-        folder: made when missing; a model that is there is replaced, another folder with files in it is refused.
+        folder: made when missing; an existing model is replaced, a folder with other files is refused.
         model: what to write.
     """
     folder = Path(folder)
@@ -160,18 +160,20 @@ def _read(folder: str | Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}", owner=LOAD) from None
-    found = content.get("format") if isinstance(content, dict) else None
-    if not isinstance(found, int):
+    version = content.get("format") if isinstance(content, dict) else None
+    if not isinstance(version, int):
         raise bad_argument(LOAD, str(path), "written by pucl", Described("another JSON file"))
-    if found > FORMAT:
-        by = Described(f"format {found}; install pucl {content.get('written_by', '(unknown)')} or newer to read it")
+    if version > FORMAT:
+        by = Described(f"format {version}; install pucl {content.get('written_by', '(unknown)')} or newer to read it")
         raise bad_argument(LOAD, str(path), f"of format {FORMAT} or lower", by)
-    if found < OLDEST:
-        by = Described(f"format {found}; fit it again, or install pucl {content.get('written_by', '(unknown)')}")
+    if version < OLDEST:
+        by = Described(f"format {version}; fit it again, or install pucl {content.get('written_by', '(unknown)')}")
         raise bad_argument(LOAD, str(path), f"of format {OLDEST} or higher", by)
     if content.pop("sha256", None) != _sha256(_canonical(content)):
         raise bad_argument(LOAD, str(path), "as it was written (by its SHA-256)", Described("a changed file"))
-    missing = [key for key in ("schema", "head", _record_key(found), "files") if not isinstance(content.get(key), dict)]
+    missing = [
+        key for key in ("schema", "head", _record_key(version), "files") if not isinstance(content.get(key), dict)
+    ]
     if missing:
         raise bad_argument(LOAD, str(path), "complete", Described(f"no usable {', '.join(missing)}"))
     if not {*PARTS} <= {*content["files"]} <= {*PARTS, EVIDENCE}:
@@ -228,10 +230,10 @@ def _is_pickle(path: Path) -> bool:
 
 def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
     try:
-        found: dict[str, Tensor] = tensors_of(data)
+        tensors: dict[str, Tensor] = tensors_of(data)
     except SafetensorError as error:
         raise InputError(f"{path} cannot be read: {error}", owner=LOAD) from None
-    return found
+    return tensors
 
 
 def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:

@@ -18,15 +18,15 @@ from pucl.models.schema import Schema
 
 @dataclass(frozen=True)
 class Model:
-    """From people's rows to the probability of being positive.
+    """From rows to the probability of being positive.
 
     Attributes:
         schema: how rows come in.
         encoder: rows → embeddings.
-        encoder_name: the registered encoder it was made by; None for a network of one's own.
+        encoder_name: the name of a registered encoder; None for the user's own network.
         head: embeddings → calibrated logits.
         record: what it was trained on, how, and how good it is.
-        evidence: what a report shows beside that.
+        evidence: rows and scores that a report shows.
     """
 
     schema: Schema
@@ -54,11 +54,11 @@ class Model:
     @torch.no_grad()
     def logits(self, rows: Tensor) -> Tensor:
         """Calibrated logits (n,) of rows as the encoder takes them: positive above 0."""
-        found: Tensor = self.head(self.embed(rows))
-        return found
+        logits: Tensor = self.head(self.embed(rows))
+        return logits
 
 
-class Scorer(nn.Module):
+class RowsToProbability(nn.Module):
     """Encoder, normalisation and head in one: rows → the probability of being positive, (n,)."""
 
     def __init__(self, model: Model) -> None:

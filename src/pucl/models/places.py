@@ -1,4 +1,4 @@
-"""Whether something can be written where people ask for it, found out before any work is done."""
+"""Checks, before any work is done, that a file or a folder can be written."""
 
 import tempfile
 from pathlib import Path
@@ -7,7 +7,7 @@ from pucl.errors import Described, InputError, bad_argument
 
 
 def check_file(owner: str, argument: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:
-    """`path` ends in one of the suffixes, if any, and a file can be made there; nothing is left behind."""
+    """Refuse a path with another suffix or in a place where no file can be made; leaves nothing behind."""
     if suffixes and path.suffix.lower() not in suffixes:
         raise bad_argument(owner, argument, f"a file that ends in {' or '.join(suffixes)}", str(path))
     if path.is_dir():
@@ -16,17 +16,17 @@ def check_file(owner: str, argument: str, path: Path, suffixes: tuple[str, ...] 
 
 
 def check_folder(owner: str, argument: str, folder: Path) -> None:
-    """The folder, or the nearest one above it that is there, takes files; nothing is left behind."""
+    """Refuse a folder that cannot be written to, or made; leaves nothing behind."""
     if (reason := why_not_written(folder)) is not None:
         allowed = "in a place that can be written to"
         raise InputError(f"must be {allowed}; {folder}: {reason}", owner=owner, argument=argument, allowed=allowed)
 
 
 def why_not_written(folder: Path) -> str | None:
-    """Why the folder, or the nearest one above it that is there, takes no files; None if it does."""
-    place = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    """Why no file can be written to the folder, or to its nearest existing parent; None if one can."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     try:
-        with tempfile.TemporaryFile(dir=place):
+        with tempfile.TemporaryFile(dir=existing):
             return None
     except OSError as error:
         return str(error.strerror or error)

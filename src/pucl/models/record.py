@@ -44,7 +44,7 @@ class Choices:
     """What was picked, by the user or from the data.
 
     Attributes:
-        encoder: name of the encoder; for a network of one's own, its type.
+        encoder: name of the encoder; for the user's own network, its type.
         labeller: the pseudo-labeller.
         head: the head.
         training: how the encoder was trained; None for the rows as they are.
@@ -172,8 +172,8 @@ class FitRecord:
         try:
             return _record(content)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = f"nothing for {error}" if isinstance(error, KeyError) else str(error)
-            text = " ".join(what.split())[:200]
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            text = " ".join(reason.split())[:200]
             raise InputError(f"the record of the fit is damaged ({text}); fit the model again", owner=OWNER) from None
 
 
@@ -183,10 +183,10 @@ def metrics_to_dict(metrics: PUScores | None) -> dict[str, dict[str, float]]:
 
 
 def within_bounds(scores: PUScores) -> PUScores:
-    """The scores with unbiased shares kept within [0, 1]: people are shown what a share can be."""
-    found: dict[str, Estimate] = {name: getattr(scores, name) for name in SHARES}
-    changed: dict[str, Any] = {name: replace(e, value=min(max(e.value, 0.0), 1.0)) for name, e in found.items()}
-    return replace(scores, **changed)
+    """The scores with unbiased estimates of shares clipped to [0, 1], for display."""
+    shares: dict[str, Estimate] = {name: getattr(scores, name) for name in SHARES}
+    bounded: dict[str, Any] = {name: replace(e, value=min(max(e.value, 0.0), 1.0)) for name, e in shares.items()}
+    return replace(scores, **bounded)
 
 
 def _without_none(content: dict[str, Any]) -> dict[str, Any]:
@@ -206,11 +206,11 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         prior=PriorEstimate(value, low, high, _text(prior["method"])),
         choices=_choices(content["choices"]),
         reasons=_texts(content["reasons"]),
-        candidates=tuple(_candidate(one) for one in _list(content["candidates"])),
+        candidates=tuple(map(_candidate, _list(content["candidates"]))),
         metrics=_metrics(content["metrics"], value),
         diagnostics=_texts(content["diagnostics"]),
         warnings=_texts(content["warnings"]),
-        history=tuple(_epoch(one) for one in _list(content["history"])),
+        history=tuple(map(_epoch, _list(content["history"]))),
         seed=_count(content["seed"]),
         seconds=_optional(_number, content.get("seconds")),
         fingerprint=_optional(_text, content.get("fingerprint")),
@@ -261,33 +261,33 @@ def _optional(read: Any, value: Any) -> Any:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
 
 
 def _number(value: Any) -> float:
     if not is_number(value):
-        raise TypeError(f"{value!r} is no finite number")
+        raise TypeError(f"{value!r} is not a finite number")
     return float(value)
 
 
 def _share(value: Any) -> float:
     if not 0 <= _number(value) <= 1:
-        raise ValueError(f"{value!r} is no share")
+        raise ValueError(f"{value!r} is not a share within [0, 1]")
     return float(value)
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not a whole number")
     return value
 
 
 def _list(value: Any) -> Iterable[Any]:
     if not isinstance(value, list | tuple):
-        raise TypeError(f"{type(value).__name__} is no list")
+        raise TypeError(f"{type(value).__name__} is not a list")
     return value
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(_text(one) for one in _list(value))
+    return tuple(map(_text, _list(value)))

@@ -24,7 +24,7 @@ MANY = 128  # columns from which a matrix of numbers is taken for embeddings
 ARRAYS = (".npy", ".npz")
 FAR = 1.0  # how far outside [0, 1] pixels may lie before they are taken to be on another scale
 BRIGHT = 128  # a largest value from which float images are taken for bytes
-EVEN = 1e-3  # relative spread of the lengths of rows below which they are taken for normalised embeddings
+SAME_NORM = 1e-3  # relative spread of the norms of rows below which they are taken for normalised embeddings
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Schema:
         kind: ``"image"``, ``"table"`` or ``"vector"``.
         shape: of one row as the encoder takes it.
         columns: the feature columns and their types; empty where rows have no named columns.
-        low: what is taken from images of floats.
-        span: what they are divided by afterwards, so that they lie within [0, 1]; uint8 images are not touched.
+        low: the value of float images that becomes 0.
+        span: float images become (x − low) / span, within [0, 1]; uint8 images stay as they are.
         transform: of tables, how columns become features.
         resize: whether images of another size are resized, as those of training were.
     """
@@ -55,23 +55,23 @@ class Schema:
             rows = rows.rows
         if self.transform is not None:
             return torch.from_numpy(self.transform.apply(rows))
-        found = as_rows(rows, owner=owner)
-        if tuple(found.shape[1:]) != self.shape:
-            raise self._misfit(owner, f"shape {tuple(found.shape[1:])}")
-        if self.kind == "image" and found.dtype != torch.uint8:
-            return self._scaled(found, owner)
-        return found
+        x = as_rows(rows, owner=owner)
+        if tuple(x.shape[1:]) != self.shape:
+            raise self._misfit(owner, f"shape {tuple(x.shape[1:])}")
+        if self.kind == "image" and x.dtype != torch.uint8:
+            return self._scaled(x, owner)
+        return x
 
     def rows(self, source: Any, *, owner: str = OWNER) -> Tensor:
         """All rows of an array, a frame or what `pucl.read` returned, as the encoder takes them."""
         return self.encode(load(self.open(source, owner=owner)), owner=owner)
 
     def open(self, source: Any, *, owner: str = OWNER, resize: bool = False, **options: Any) -> Rows:
-        """The rows of any source, to be read batch by batch; columns the model needs and does not find are named.
+        """The rows of any source, to be read batch by batch; an error names the columns that are missing.
 
         Args:
             source: what `pucl.read` takes or returned.
-            owner: who asks, for errors.
+            owner: who signs the errors.
             resize: resize images to the size of training.
             **options: the other arguments of `open_rows`, such as ``id_column``.
         """
@@ -88,10 +88,10 @@ class Schema:
         by_name = bool(self.columns) and (named_file or is_frame(source))
         named: dict[str, Any] = {"columns": self.needed} if by_name else {}
         text = self.transform.categorical if self.transform is not None and named_file else ()
-        found = open_rows(source, kind=self.kind, categorical=text, size=size, **named, **options)
-        if self.kind == "table" and not named and tuple(found.schema) != tuple(self.columns):
-            raise self._misfit(owner, f"an array of {len(found.schema)} features")
-        return self._as_trained(found, size, owner)
+        rows = open_rows(source, kind=self.kind, categorical=text, size=size, **named, **options)
+        if self.kind == "table" and not named and tuple(rows.schema) != tuple(self.columns):
+            raise self._misfit(owner, f"an array of {len(rows.schema)} features")
+        return self._as_trained(rows, size, owner)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -162,8 +162,8 @@ def learn_schema(
     """The schema of training rows, and the rows as the encoder takes them.
 
     A frame is a table. A matrix of numbers is a table too, unless its rows look like embeddings: `MANY` columns or
-    more, or all rows of one length, and nothing missing. An array of three or four dimensions is images, grey without
-    channels, channels first or last. `content` is what the rows hold, where they have been read already.
+    more, or all rows of the same norm, and nothing missing. An array of three or four dimensions is images: grey
+    without channels, or channels first or last. `content` are the rows in memory, if they have been read already.
     """
     opened = source.rows if isinstance(source, OwnData) else _opened(source, kind)
     content = load(opened) if content is None else content
@@ -190,7 +190,7 @@ def _embeddings(matrix: NDArray[Any]) -> bool:
     if matrix.dtype.kind != "f" or not np.isfinite(matrix).all():
         return False
     length = np.linalg.norm(matrix.astype(np.float64), axis=1)
-    return matrix.shape[1] >= MANY or (matrix.shape[1] > 2 and bool(np.ptp(length) <= EVEN * length.max()))
+    return matrix.shape[1] >= MANY or (matrix.shape[1] > 2 and bool(np.ptp(length) <= SAME_NORM * length.max()))
 
 
 def _range(images: NDArray[Any]) -> tuple[float, float]:

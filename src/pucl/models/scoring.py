@@ -21,19 +21,19 @@ from pucl.models.places import check_file
 OWNER = "pucl.score"
 SUFFIXES = (".parquet", ".csv")
 COLUMNS = ("id", "probability", "label", "reliability")
-Write = Callable[["Scores"], None]
-Odd = dict[tuple[str, bool], ColumnWarning]  # by column, and whether it is about new categories
+Write = Callable[["ScoredRows"], None]
+ColumnWarnings = dict[tuple[str, bool], ColumnWarning]  # by column, and whether it is about new categories
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Some rows' scores.
+class ScoredRows:
+    """The scores of some rows.
 
     Attributes:
         ids: what the rows are called.
         probability: of being positive.
-        label: whether it is above the threshold.
-        reliability: how far it lies from one half, |2p − 1|.
+        label: whether the probability is above the threshold.
+        reliability: |2p − 1|, where p is the probability.
     """
 
     ids: NDArray[Any]
@@ -43,8 +43,8 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What came of scoring a file: how many rows, how many positive, and where the scores are."""
+class ScoredFile:
+    """How many rows were scored, how many are labelled positive, and the file with the scores."""
 
     rows: int
     positive: int
@@ -59,7 +59,7 @@ def scores(
     threshold: float = 0.5,
     strict: bool = False,
     **options: Any,
-) -> Iterator[Scores]:
+) -> Iterator[ScoredRows]:
     """The scores of all rows of an array, a frame, a file or a folder, batch by batch.
 
     Args:
@@ -67,40 +67,40 @@ def scores(
         source: what `pucl.read` takes.
         batch_size: rows held at a time.
         threshold: of the probability, for the label.
-        strict: refuse categories and missing values that training did not have; else one warning a column in the end.
-        **options: how to read the source, such as ``id_column``; that of training is taken where it is there.
+        strict: refuse categories and missing values that training did not have; otherwise warn once per column.
+        **options: how to read the source, such as ``id_column`` (default: that of training, if the source has it).
     """
     check_count(OWNER, "batch_size", batch_size)
     check_share(OWNER, "threshold", threshold)
-    odd: Odd = {}
+    gathered: ColumnWarnings = {}
     for batch in _opened(model, source, options).batches(batch_size):
-        with _gathered(odd, strict):
+        with _gathering(gathered, strict):
             rows = model.schema.encode(batch, owner=OWNER)
         probability = torch.sigmoid(model.logits(rows).double()).numpy()
-        yield Scores(batch.ids, probability, probability > threshold, np.abs(2 * probability - 1))
-    for warning in odd.values():
+        yield ScoredRows(batch.ids, probability, probability > threshold, np.abs(2 * probability - 1))
+    for warning in gathered.values():
         warnings.warn(warning, stacklevel=2)
 
 
 @contextmanager
-def _gathered(odd: Odd, strict: bool) -> Iterator[None]:
-    """Warnings about columns join those of earlier batches; where people are strict, the first is an error."""
+def _gathering(gathered: ColumnWarnings, strict: bool) -> Iterator[None]:
+    """Add warnings about columns to those of earlier batches; with `strict` the first one is an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for one in caught:
-        found = one.message
-        if not isinstance(found, ColumnWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    for entry in caught:
+        warning = entry.message
+        if not isinstance(warning, ColumnWarning):
+            warnings.warn_explicit(warning, entry.category, entry.filename, entry.lineno)
         elif strict:
-            raise InputError(str(found).rpartition("; ")[0], owner=OWNER)  # without what would be done instead
+            raise InputError(str(warning).rpartition("; ")[0], owner=OWNER)  # without the consequence
         else:
-            key = (found.name, bool(found.new))
-            odd[key] = odd[key] + found if key in odd else found
+            key = (warning.name, bool(warning.new))
+            gathered[key] = gathered[key] + warning if key in gathered else warning
 
 
 def _opened(model: Model, source: Any, options: Mapping[str, Any]) -> Rows:
-    """The rows, with the ids that training had if nobody names others and the source has them."""
+    """The rows, with the id column of training unless the user names another or the source lacks it."""
     known = model.record.id_column
     if known is not None and options.get("id_column") is None:
         with suppress(InputError):
@@ -114,8 +114,8 @@ def score_to_file(
     out: str | Path,
     *,
     on_progress: Callable[[int], None] | None = None,
-    **how: Any,
-) -> Scored:
+    **options: Any,
+) -> ScoredFile:
     """Write id, probability, label and reliability of every row to a Parquet or CSV file, whole or not at all.
 
     Args:
@@ -123,25 +123,25 @@ def score_to_file(
         source: what `pucl.read` takes.
         out: a path that ends in .parquet or .csv.
         on_progress: called with the number of rows done after every batch.
-        **how: the other arguments of `scores`.
+        **options: the other arguments of `scores`.
     """
     out = Path(out)
     check_file(OWNER, "out", out, SUFFIXES)
     if isinstance(source, str | Path) and out.exists() and Path(source).exists() and out.samefile(source):
-        raise bad_argument(OWNER, "out", "another file than the rows", str(out))
+        raise bad_argument(OWNER, "out", "another file than the source", str(out))
     rows = positive = 0
     with _whole(out) as part, (_parquet if out.suffix.lower() == ".parquet" else _csv)(part) as write:
-        for found in scores(model, source, **how):
-            write(found)
-            rows, positive = rows + len(found.ids), positive + int(found.label.sum())
+        for batch in scores(model, source, **options):
+            write(batch)
+            rows, positive = rows + len(batch.ids), positive + int(batch.label.sum())
             if on_progress is not None:
                 on_progress(rows)
-    return Scored(rows, positive, out)
+    return ScoredFile(rows, positive, out)
 
 
 @contextmanager
 def _whole(out: Path) -> Iterator[Path]:
-    """A file beside `out` that takes its place if all went well, and is gone if not."""
+    """A temporary file that replaces `out` if all goes well and is removed if not."""
     part, made = out.with_name(f"{out.name}.part"), not out.parent.exists()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ def _whole(out: Path) -> Iterator[Path]:
         with suppress(OSError):
             part.unlink(missing_ok=True)
             if made:
-                out.parent.rmdir()  # which it only is while it is empty
+                out.parent.rmdir()  # fails, as it should, if there are other files in it
 
 
 @contextmanager
@@ -162,8 +162,8 @@ def _csv(path: Path) -> Iterator[Write]:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
 
-        def write(found: Scores) -> None:
-            columns = (found.ids.tolist(), found.probability.tolist(), found.label.tolist(), found.reliability.tolist())
+        def write(batch: ScoredRows) -> None:
+            columns = (batch.ids.tolist(), batch.probability.tolist(), batch.label.tolist(), batch.reliability.tolist())
             writer.writerows((i, f"{p:.9g}", int(label), f"{r:.9g}") for i, p, label, r in zip(*columns, strict=True))
 
         yield write
@@ -174,8 +174,8 @@ def _parquet(path: Path) -> Iterator[Write]:
     arrow, parquet = need("pyarrow", "a Parquet file"), need("pyarrow.parquet", "a Parquet file")
     opened: list[Any] = []
 
-    def write(found: Scores) -> None:
-        columns = (found.ids, found.probability, found.label, found.reliability)
+    def write(batch: ScoredRows) -> None:
+        columns = (batch.ids, batch.probability, batch.label, batch.reliability)
         table = arrow.table({name: arrow.array(column) for name, column in zip(COLUMNS, columns, strict=True)})
         if not opened:
             opened.append(parquet.ParquetWriter(path, table.schema))

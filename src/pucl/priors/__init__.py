@@ -14,5 +14,5 @@ class PriorEstimate:
 
     @classmethod
     def point(cls, value: float, method: str) -> "PriorEstimate":
-        """A value within [0, 1] without an interval of its own: it may be anything (`estimate_prior` resamples one)."""
+        """A value clipped to [0, 1] with the interval 0 to 1; `estimate_prior` resamples a narrower one."""
         return cls(min(max(float(value), 0.0), 1.0), 0.0, 1.0, method)

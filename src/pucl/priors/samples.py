@@ -16,7 +16,7 @@ def check_scores(
     """Both samples as vectors of finite numbers, or one error.
 
     Args:
-        owner: who asks.
+        owner: who signs the errors.
         positive: scores of P (n_P,).
         unlabelled: scores of U (n_U,).
         probability: whether scores have to lie within [0, 1].
@@ -66,5 +66,5 @@ def _sample(owner: str, name: str, values: Any, ndim: int) -> Array:
 
 def _check_spread(owner: str, p: Array, u: Array) -> None:
     if (p == p[0]).all() and (u == p[0]).all():
-        what = "scores" if p.ndim == 1 else "points"
-        raise bad_argument(owner, what, "at least two different ones", Described("all equal"))
+        kind = "scores" if p.ndim == 1 else "points"
+        raise bad_argument(owner, kind, "at least two different ones", Described("all equal"))

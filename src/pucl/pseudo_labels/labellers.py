@@ -32,7 +32,7 @@ def labellers() -> Mapping[str, Entry]:
 def find_labeller(name: str, *, owner: str = "pucl.pseudo_label") -> Entry:
     """A labeller by name; ``"auto"`` is the default ranker.
 
-    A former name works with a warning, an unknown one is answered with the nearest of all labellers.
+    A former name works with a warning; the error for an unknown one suggests the nearest.
     """
     known = labellers()
     if name == "auto":

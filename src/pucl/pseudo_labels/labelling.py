@@ -34,17 +34,17 @@ def pseudo_label(
 ) -> PseudoLabels:
     """Pseudo-label every row of an embedding.
 
-    A strong encoder that sees who is labelled can memorise these rows and draw them apart from the positives inside U;
-    labels and π̂ then come out too low. Show the encoder some of the labels only, and say which in `seen_by_encoder`:
-    these rows are positive, but the other labelled rows alone stand for the positives.
+    A strong encoder can memorise the labelled rows it is trained with and separate them from the positives inside U;
+    then too few rows are labelled positive and π̂ is too low. Train the encoder with some of the labels only, and pass
+    these rows as `seen_by_encoder`: they stay positive, but only the other labelled rows stand for the positives.
 
     Args:
         z: embeddings (n, k), finite.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
         method: a registered ranker or pseudo-labeller, or ``"auto"``.
-        prior: π, the share of positives among the unlabelled rows; estimated or not needed when not given.
-        seen_by_encoder: the rows whose label the encoder was trained with, as a mask (n,), where that is not all of
-            the labelled ones.
+        prior: π, the share of positives among the unlabelled rows; when not given, estimated by methods that need it.
+        seen_by_encoder: a mask (n,) of the rows whose label the encoder was trained with, if these are not all
+            labelled rows.
         other_embeddings: of the same rows, such as the rows themselves (n, k'), for a method that can weigh several
             against each other: ``"stacked"``, the default.
         seed: of whatever is random in the method.

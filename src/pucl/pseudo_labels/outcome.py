@@ -11,7 +11,7 @@ from pucl.ranking.thresholds import threshold_for_share
 
 @dataclass(frozen=True)
 class PseudoLabels:
-    """What a labeller says of every row.
+    """The result of a labeller for every row.
 
     Attributes:
         labels: pseudo-label, True for positive, (n,); labelled positives are always positive.

@@ -90,7 +90,7 @@ def cross_fitted_rounds(
     in the end moved to a gap, see `move_to_gap`.
 
     Args:
-        owner: who asks, for errors.
+        owner: who signs the errors.
         z: rows (n, k).
         labelled: s, (n,) bool.
         features: rows (m, k) → features (m, d) of length about 1.

@@ -25,8 +25,7 @@ class Draw(NamedTuple):
 def draw_seeds(owner: str, n_rows: int, seed: int, repeats: int | None) -> range:
     """The seeds of the draws, from `seed` on.
 
-    When not said how many, 5 up to 2,000 rows, 3 up to 5,000 and 1 beyond: with few labels a single draw may be bad
-    luck.
+    By default 5 up to 2,000 rows, 3 up to 5,000 and 1 beyond: with few labels a single draw may be bad luck.
     """
     if repeats is None:
         repeats = next((count for max_rows, count in REPEATS if n_rows <= max_rows), 1)

@@ -6,7 +6,7 @@ from pucl.errors import check_count, check_positive
 from pucl.ranking import Ranking
 from pucl.ranking.cvir import ROUNDS, cross_fitted_rounds
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
-from pucl.ranking.kernel import LANDMARKS, WIDTH, KernelFeatures
+from pucl.ranking.kernel_features import LANDMARKS, WIDTH, KernelFeatures
 from pucl.ranking.rows import MAX_ROWS
 from pucl.ranking.whitening import ranked_directions
 from pucl.registry import register

@@ -1,4 +1,4 @@
-"""Label spreading among nearest neighbours: rows of one small cluster speak for each other."""
+"""Label spreading among nearest neighbours: neighbours get similar scores."""
 
 import math
 
@@ -93,11 +93,11 @@ def spreading_draw(
     alpha: float = ALPHA,
     max_rows: int = MAX_ROWS,
 ) -> Draw:
-    """One draw of `label_spreading` on rows of length 1, (n, k); errors are said of `owner`.
+    """One draw of `label_spreading` on rows of length 1, (n, k); `owner` signs the errors.
 
     As in `cross_fitted_rounds` a fold is scored by the labels of all others: its own labels are not spread, and what
-    is dropped from its negatives is chosen without them. Rows that labels do not spread through take what lies at
-    their nearest ones.
+    is dropped from its negatives is chosen without them. Rows that labels do not spread through take the
+    values of their nearest neighbours.
     """
     check_count(owner, "rounds", rounds, low=0)
     check_count(owner, "folds", folds, low=2)

@@ -7,7 +7,7 @@ from torch import Tensor
 from pucl.priors import PriorEstimate
 from pucl.priors.bbe import bbe
 
-CONFIDENCE = 0.9  # of the interval, unless asked
+CONFIDENCE = 0.9  # of the interval, by default
 
 
 def share_by_bbe(score: Tensor, labelled: Tensor) -> float:

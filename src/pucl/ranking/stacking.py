@@ -40,8 +40,8 @@ def stacked(
 
     where w and b are those of a logistic regression of P against likely negatives on both scores of every row, each
     from models that never saw it. The kernel sees the large shape of the classes, label spreading the small clusters in
-    them. With other embeddings there are two more scores for each of these: what the views of an encoder made it
-    forget, the raw rows still show.
+    them. With other embeddings there are two more scores for each of these: raw rows still show what an
+    encoder has learnt to ignore.
 
     Args:
         z: embeddings (n, k).
@@ -75,7 +75,7 @@ def rank_stacked(
     max_rows: int = MAX_ROWS,
     repeats: int | None = None,
 ) -> Ranking:
-    """`stacked`, for whoever asks; errors are said of `owner`."""
+    """`stacked` on a list of embeddings; `owner` signs the errors."""
     seen = [ranked_directions(owner, z, labelled, centred=centred, whitening=whitening) for z in embeddings]
     draws = [
         stacked_draw(owner, seen, labelled, prior=prior, seed=number, folds=folds, max_rows=max_rows)
@@ -127,7 +127,7 @@ def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) ->
 def _regressed(columns: Tensor, labelled: Tensor, negative: Tensor) -> Tensor:
     """Logits (n,) of a logistic regression of P against other rows; columns it would subtract are left out.
 
-    Where that leaves none, chance has turned them all around: their plain mean is taken.
+    If that leaves none, all weights are negative by chance, and the plain mean of the columns is taken.
     """
     train = labelled | negative
     goal = labelled[train]

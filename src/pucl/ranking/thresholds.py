@@ -23,15 +23,15 @@ def drop_highest(score: Tensor, rows: Tensor, share: float) -> Tensor:
 def move_to_gap(unlabelled: Tensor, positive: Tensor, share: float) -> float:
     """The share moved to a clear gap in the scores of U (n_U,), if there is one near; else as it is.
 
-    Where the classes are well apart, the scores leave a gap, and the share above it is a better π than any ratio of
-    tails. It is taken when it lies within three standard errors of P's sample, 3 π̂ / √n_P, is `CLEAR` times wider than
-    the spacing of the scores at π̂ itself, and P lies above it, but for `STRAY` of its held-out scores (n_P,): a gap
-    inside the positives, between two of their modes, is no border.
+    Where the classes are well apart, the scores leave a gap, and the share above it estimates π better than any ratio
+    of tails. It is taken when it lies within three standard errors of P's sample, 3 π̂ / √n_P, is `CLEAR` times wider
+    than the spacing of the scores at π̂ itself, and P lies above it, but for `STRAY` of its held-out scores (n_P,): a
+    gap inside the positives, between two of their modes, does not separate the classes.
     """
     descending, n, n_p = unlabelled.sort(descending=True).values, len(unlabelled), len(positive)
-    window, reach, here = max(1, round(WINDOW * n)), REACH * share / n_p**0.5, round(share * n)
+    window, reach, start = max(1, round(WINDOW * n)), REACH * share / n_p**0.5, round(share * n)
     first, last = max(window, round((share - reach) * n)), min(n - window, round((share + reach) * n))
-    if not first <= here <= last:
+    if not first <= start <= last:
         return share
     places = torch.arange(first, last + 1, device=unlabelled.device)
     spacing = descending[places - window] - descending[places + window - 1]
@@ -39,7 +39,7 @@ def move_to_gap(unlabelled: Tensor, positive: Tensor, share: float) -> float:
     below = torch.searchsorted(positive.sort().values, middle)
     border = torch.where(below <= max(1, round(STRAY * n_p)), spacing, torch.zeros_like(spacing))
     best = int(border.argmax())
-    return (first + best) / n if border[best] > CLEAR * spacing[here - first] else share
+    return (first + best) / n if border[best] > CLEAR * spacing[start - first] else share
 
 
 def inside_unit_interval(share: float, n: int) -> float:

@@ -62,12 +62,12 @@ def directions(z: Tensor, *, centred: bool = True, whitening: float = 0.0) -> Te
 
 
 def ranked_directions(owner: str, z: Tensor, labelled: Tensor, *, centred: bool, whitening: float | None) -> Tensor:
-    """The directions that rankers take: with `whitening` as asked for or, where nobody says, `default_whitening`."""
+    """The directions that rankers take: with `whitening` as given or, if None, `default_whitening`."""
     if whitening is not None:
         check_share(owner, "whitening", whitening, closed=True)
     return directions(z, centred=centred, whitening=default_whitening(labelled) if whitening is None else whitening)
 
 
 def default_whitening(labelled: Tensor) -> float:
-    """How far axes are made alike where nobody says: not at all where labelled rows (n,) are too few for many axes."""
+    """How far axes are made alike by default: not at all if labelled rows (n,) are too few for many axes."""
     return DEFAULT if int(labelled.sum()) >= FEWEST_LABELLED else 0.0

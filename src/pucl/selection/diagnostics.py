@@ -17,11 +17,11 @@ from pucl.pseudo_labels import PseudoLabels
 
 OWNER = "pucl.diagnose"
 MOST_CLUSTERS = 100
-PER_CLUSTER = 10  # labelled rows per cluster, on average, below which clusters are made fewer
-MOST_ROWS = 20_000  # of U in the test of how P was labelled; more say nothing new
+PER_CLUSTER = 10  # labelled rows per cluster, on average, at least; fewer rows make fewer clusters
+MOST_ROWS = 20_000  # of U in the test of how P was labelled; more add nothing
 SIGNIFICANT = 3.0  # standard errors
 EFFECT = 0.08  # AUC above chance that is worth a warning
-SAME_ROWS = 0.3  # Cohen's kappa from which pseudo-labels and clusters are taken to speak of the same rows
+SAME_ROWS = 0.3  # Cohen's kappa from which clusters confirm pseudo-labels
 GATHERED = 0.8  # share of held-out positives in rich clusters below which these mix the classes too much
 FOLDS = 5
 RIDGE = 0.1
@@ -39,8 +39,8 @@ class Diagnostics:
         rich_unlabelled: share of U in them; divided by `rich_positive`, a bound on π from above under SCAR.
         agreement: share of U on which the two labellers agree; None without two.
         kappa: Cohen's kappa of the two on U; None without two.
-        bias_auc: how well P can be told from the likely positives of U, out of fold; 0.5 is not at all.
-        bias_error: its standard error when they cannot be told apart.
+        bias_auc: out-of-fold AUC of P against the likely positives of U; 0.5 if they look the same.
+        bias_error: its standard error if they look the same.
         biased: whether P looks unlike a random sample of the positives (a SAR warning).
         messages: the findings in words.
     """
@@ -72,31 +72,31 @@ def diagnose(
     where A and B are random halves of P, c the clusters of a K-means on all rows and r_c a cluster's ratio: above 1 it
     is richer in positives than U is. B was not used for r, so it tells whether the clusters gather positives.
 
-    Whether P is a random sample of the positives (SCAR) is tested by telling P from the likely positives of U: those
-    `pseudo` labels positive, weighted by their probability, or, without `pseudo`, B from U within the rich clusters
-    (r ≥ 1). The out-of-fold AUC of a logistic regression is 1/2 under SCAR if the likely positives are positives, and
-    at most ε/2 more if a share ε of them is not. A warning needs
+    Whether P is a random sample of the positives (SCAR) is tested by separating P from the likely positives of U: the
+    rows that `pseudo` labels positive, weighted by their probability, or, without `pseudo`, B from U within the rich
+    clusters (r ≥ 1). The out-of-fold AUC of a logistic regression is 1/2 under SCAR if the likely positives are
+    positives, and at most ε/2 more if a share ε of them is not. A warning needs
 
         AUC − 1/2 − ε/2 > max(EFFECT, SIGNIFICANT · se₀)
 
     where ε is the doubt of the labeller itself, the mean of 1 − probability over what it labels positive (0 without
-    `pseudo`). Nothing is said where the clusters do not confirm the likely positives: kappa of `pseudo` with being in a
-    rich cluster below SAME_ROWS, or, without it, rich clusters with less than GATHERED of B. Silence proves nothing: a
-    labeller that learnt from a biased P finds rows like P. Pseudo-labels made with a known π, or in another way than
-    from P, show more.
+    `pseudo`). There is no verdict if the clusters do not confirm the likely positives: kappa of `pseudo` with
+    membership in a rich cluster is below SAME_ROWS or, without `pseudo`, rich clusters hold less than GATHERED of B.
+    The absence of a warning proves nothing: a labeller that learnt from a biased P finds rows like P. Pseudo-labels
+    made with a known π, or not made from P, show more.
 
     Args:
         z: embeddings (n, d), finite.
         s: PU labels (n,), at least four of each kind.
-        pseudo: what a labeller says of the rows.
-        other: what another labeller says of them, to compare with `pseudo`.
+        pseudo: pseudo-labels of the rows.
+        other: pseudo-labels by another labeller, to compare with `pseudo`.
         seed: of the halves, the clusters and the folds.
     """
     rows, labelled = _check(z, s)
     check_count(OWNER, "seed", seed, low=0)
-    for argument, said in (("pseudo", pseudo), ("other", other)):
-        if said is not None and len(said.labels) != len(rows):
-            got = Described(f"pseudo-labels of {len(said.labels)} rows")
+    for argument, labels in (("pseudo", pseudo), ("other", other)):
+        if labels is not None and len(labels.labels) != len(rows):
+            got = Described(f"pseudo-labels of {len(labels.labels)} rows")
             raise bad_argument(OWNER, argument, f"for the {len(rows)} rows of z", got)
     if other is not None and pseudo is None:
         raise bad_argument(OWNER, "other", "given together with pseudo", Described("other alone"))
@@ -117,8 +117,9 @@ def diagnose(
         messages.append(f"The two labellers agree on {agreement:.0%} of the unlabelled rows (kappa {kappa:.2f}).")
     allowed = 0.5 + doubt / 2 + max(EFFECT, SIGNIFICANT * error)
     messages.append(_about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive))
-    found = (value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased)
-    return Diagnostics(k, *found, tuple(messages))
+    return Diagnostics(
+        k, value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased, tuple(messages)
+    )
 
 
 def memorised(z: Tensor, seen_by_encoder: Tensor, hidden: Tensor, *, seed: int = 0) -> tuple[float, bool]:
@@ -197,10 +198,10 @@ def _bias(
         positive, weight, doubt = half & rich, (rich & unlabelled).double(), 0.0
         conclusive = float(rich[half].double().mean()) >= GATHERED
     else:
-        found = pseudo.labels.to(rows.device) & unlabelled
-        positive, weight = labelled, pseudo.probability.to(rows.device, torch.float64) * found
-        doubt = 1 - float(weight.square().sum() / weight.sum().clamp(min=1e-12)) if found.any() else 1.0
-        conclusive = cohens_kappa(found[unlabelled], rich[unlabelled])[1] >= SAME_ROWS
+        likely_positive = pseudo.labels.to(rows.device) & unlabelled
+        positive, weight = labelled, pseudo.probability.to(rows.device, torch.float64) * likely_positive
+        doubt = 1 - float(weight.square().sum() / weight.sum().clamp(min=1e-12)) if likely_positive.any() else 1.0
+        conclusive = cohens_kappa(likely_positive[unlabelled], rich[unlabelled])[1] >= SAME_ROWS
     likely = _at_most(weight > 0, MOST_ROWS, seed)
     smaller = min(int(positive.sum()), int(likely.sum()))
     if smaller < 2:

@@ -24,21 +24,21 @@ class Estimate:
 
 @dataclass(frozen=True)
 class PUScores:
-    """What P and U tell of a classifier; the formulas are in `pu_scores`.
+    """The quality of a classifier, estimated from P and U; the formulas are in `pu_scores`.
 
     Attributes:
         prior: the π they were computed with.
-        zero_one_risk: error on U; unbiased, so below 0 now and then.
+        zero_one_risk: error on U; unbiased, so noise may push it below 0.
         upu_risk: risk on U with the sigmoid loss; unbiased.
         nnpu_risk: the same with its negative part held at 0 or above; a slight over-estimate.
-        proxy_accuracy: accuracy on U, two-sample; unbiased, so above 1 now and then.
+        proxy_accuracy: accuracy on U, two-sample; unbiased, so noise may push it above 1.
         proxy_accuracy_one_sample: accuracy on P ∪ U, one-sample; unbiased.
         pu_auc: chance that a labelled positive scores above an unlabelled row; at most 1 − π/2 when perfect.
         auc: chance that a positive scores above a negative, within [0, 1].
-        recall: share of held-out labelled positives found.
-        precision: share of positives among what is found in U, within [0, 1]; 0 when nothing is found.
+        recall: share of held-out labelled positives called positive.
+        precision: share of positives among the rows of U called positive, within [0, 1]; 0 if there are none.
         f1: harmonic mean of precision and recall on U, within [0, 1].
-        found: share of U above the threshold.
+        found: share of U called positive.
     """
 
     prior: float
@@ -70,8 +70,8 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> P
         AUC                    (AUC_PU − π/2) / (1 − π), clipped to [0, 1]
         precision              t / q,   F1 = 2t / (q + π),   t = min(πr, q)
 
-    where g are the logits, π the share of positives inside U, t the share of U that is found and positive, and the
-    labelled rows are taken for a random sample of the positives (SCAR).
+    where g are the logits, π the share of positives inside U, t the share of U that is positive and called so, and the
+    labelled rows are assumed to be a random sample of the positives (SCAR).
 
     The published proxy accuracies leave out a constant: two-sample PA = 2πr + TNR_U = accuracy + π. One-sample
     PA = 2π*r + (correct on s among P ∪ U) / (n_P + n_U) = accuracy + π* if π* = (1 − c)π, the share of P ∪ U that is
@@ -85,7 +85,7 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> P
         logits: one per row (n,), finite.
         s: PU labels (n,), 1 for labelled positives.
         prior: π, strictly between 0 and 1.
-        threshold: a row is found when its logit is above it.
+        threshold: a row is called positive if its logit is above it.
     """
     owner = "pucl.pu_scores"
     score, labelled = check_logits(logits, s, owner=owner)
@@ -93,18 +93,18 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> P
     if not is_number(threshold):
         raise bad_argument(owner, "threshold", "a finite number", threshold)
     p, u = score[labelled], score[~labelled]
-    recall, found = _share(p > threshold), _share(u > threshold)
-    r, q, c = recall.value, found.value, len(p) / len(score)
-    risk = Estimate(2 * prior * (1 - r) + q - prior, float(np.hypot(2 * prior * recall.error, found.error)))
+    recall, called = _share(p > threshold), _share(u > threshold)
+    r, q, c = recall.value, called.value, len(p) / len(score)
+    risk = Estimate(2 * prior * (1 - r) + q - prior, float(np.hypot(2 * prior * recall.error, called.error)))
     accuracy = Estimate(1 - risk.value, risk.error)
-    union_error = np.hypot((c + (1 - c) * 2 * prior) * recall.error, (1 - c) * found.error)
+    union_error = np.hypot((c + (1 - c) * 2 * prior) * recall.error, (1 - c) * called.error)
     union = Estimate(c * r + (1 - c) * accuracy.value, float(union_error))
     upu, nnpu = _smooth_risks(p, u, prior)
     pu_auc = Estimate(*auc(p, u))
     corrected = float(np.clip((pu_auc.value - prior / 2) / (1 - prior), 0, 1))
-    precision, f1 = _precision_and_f1(recall, found, prior)
+    precision, f1 = _precision_and_f1(recall, called, prior)
     true_auc = Estimate(corrected, pu_auc.error / (1 - prior))
-    return PUScores(prior, risk, upu, nnpu, accuracy, union, pu_auc, true_auc, recall, precision, f1, found)
+    return PUScores(prior, risk, upu, nnpu, accuracy, union, pu_auc, true_auc, recall, precision, f1, called)
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,11 @@ class ThresholdCurve:
     """Estimates at falling thresholds, one per different score of U, each array (m,).
 
     Attributes:
-        threshold: rows above it are found.
-        precision: share of positives among what is found in U.
-        recall: share of the labelled positives found.
+        threshold: rows above it are called positive.
+        precision: share of positives among the rows of U called positive.
+        recall: share of the labelled positives called positive.
         f1: harmonic mean of the two.
-        found: how many rows of U are found, from 1 to n_U when scores differ.
+        found: how many rows of U are called positive, from 1 to n_U when scores differ.
     """
 
     threshold: Floats
@@ -132,12 +132,12 @@ class ThresholdCurve:
 
 
 def threshold_curve(logits: Any, s: Any, prior: float) -> ThresholdCurve:
-    """Precision, recall and F1 at every threshold that changes what is found in U.
+    """Precision, recall and F1 at every threshold that changes which rows of U are called positive.
 
         q = |{i ∈ U : g_i > c}| / n_U,   r likewise in P,   precision t / q,   F1 = 2t / (q + π),   t = min(πr, q)
 
-    where c runs down the scores of U. Between two of them only recall changes, and c is the lower one, so that recall
-    is the highest for what is found. The last threshold is just below every score.
+    where c runs down the scores of U. Between two of them only recall changes, and c is the lower one, which
+    has the higher recall. The last threshold is just below every score.
 
     Args:
         logits: one per row (n,), of rows that did not train the classifier.
@@ -150,11 +150,11 @@ def threshold_curve(logits: Any, s: Any, prior: float) -> ThresholdCurve:
     p = np.sort(score[labelled])
     at, count = np.unique(score[~labelled], return_counts=True)
     threshold = np.concatenate([[np.nextafter(score.min(), -np.inf)], at[:-1]])[::-1]
-    found = np.cumsum(count[::-1])
+    called = np.cumsum(count[::-1])
     recall = 1 - np.searchsorted(p, threshold, side="right") / len(p)
-    q = found / found[-1]
+    q = called / called[-1]
     both = np.minimum(prior * recall, q)
-    return ThresholdCurve(threshold, both / q, recall, 2 * both / (q + prior), found)
+    return ThresholdCurve(threshold, both / q, recall, 2 * both / (q + prior), called)
 
 
 def check_logits(logits: Any, s: Any, *, owner: str, argument: str = "logits") -> tuple[Floats, NDArray[np.bool_]]:
@@ -194,12 +194,12 @@ def _sigmoid(g: Floats) -> Floats:
     return np.asarray((1 + np.tanh(g / 2)) / 2)
 
 
-def _precision_and_f1(recall: Estimate, found: Estimate, prior: float) -> tuple[Estimate, Estimate]:
+def _precision_and_f1(recall: Estimate, called: Estimate, prior: float) -> tuple[Estimate, Estimate]:
     """t/q and 2t/(q + π), with relative errors from those of t = πr and of the denominators."""
-    r, q = recall.value, found.value
+    r, q = recall.value, called.value
     both = min(prior * r, q)
     precision, f1 = both / q if q > 0 else 0.0, 2 * both / (q + prior)
     of_r = recall.error / r if r > 0 else 0.0
-    of_q = found.error / q if q > 0 else 0.0
-    f1_error = f1 * np.hypot(of_r, found.error / (q + prior))
+    of_q = called.error / q if q > 0 else 0.0
+    f1_error = f1 * np.hypot(of_r, called.error / (q + prior))
     return Estimate(precision, float(precision * np.hypot(of_r, of_q))), Estimate(f1, float(f1_error))

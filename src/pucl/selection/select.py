@@ -1,4 +1,4 @@
-"""Choosing among heads, labellers, epochs or seeds by what P and U tell of them."""
+"""Choosing among heads, labellers, epochs or seeds by scores that need only P and U."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,18 +54,18 @@ def select(
 ) -> Selection:
     """The best candidate on rows that trained none of them: labelled positives held out, and unlabelled rows.
 
-    ``"proxy_accuracy"`` and ``"zero_one_risk"`` choose the same. ``"auc"`` asks for the ranking only: it needs no π
-    (AUC_PU gives the same order) and forgives a bad threshold. ``"nnpu_risk"`` depends on the scale of the logits:
+    ``"proxy_accuracy"`` and ``"zero_one_risk"`` choose the same. ``"auc"`` looks at the ranking only: it needs no π
+    (AUC_PU gives the same order) and ignores a bad threshold. ``"nnpu_risk"`` depends on the scale of the logits:
     use it between epochs or seeds of one head, not between heads. ``"f1"`` suits rare positives. ``"auto"`` is
-    ``"proxy_accuracy"``: ``"auc"`` picked the best as often in our study of labellers, but now and then a candidate
-    that ranks well and decides badly. Equals go to the first.
+    ``"proxy_accuracy"``: ``"auc"`` picked the best as often in our study of labellers, but sometimes a candidate
+    that ranks well and has a bad threshold. Of equal candidates the first is chosen.
 
     Args:
         candidates: logits (n,) by name.
         s: PU labels of the held-out rows (n,).
         prior: π; when not given, the median over the candidates of BBE on their logits.
         criterion: one of `CRITERIA`, or ``"auto"``.
-        threshold: a row is found when its logit is above it.
+        threshold: a row is called positive if its logit is above it.
     """
     if criterion != "auto" and criterion not in CRITERIA:
         raise unknown_name("criterion", criterion, ("auto", *CRITERIA))
@@ -78,9 +78,9 @@ def select(
     share = _estimate_prior(list(logits.values())) if prior is None else float(prior)
     scores = {name: pu_scores(*pair, prior=share, threshold=threshold) for name, pair in logits.items()}
     sign = 1 if CRITERIA[chosen_by] else -1
-    # AUC is compared before it is clipped, so that two candidates at the border are still told apart.
-    look = "pu_auc" if chosen_by == "auc" else chosen_by
-    best = max(scores, key=lambda name: sign * getattr(scores[name], look).value)  # the first of equals
+    # AUC is compared before it is clipped, so that two candidates at the border still differ.
+    compared = "pu_auc" if chosen_by == "auc" else chosen_by
+    best = max(scores, key=lambda name: sign * getattr(scores[name], compared).value)  # the first of equals
     return Selection(best, scores, chosen_by, share)
 
 

@@ -37,9 +37,9 @@ def expected_after_kmeans_plus_plus(z: Tensor) -> Tensor:
 
 def best_potential(z: Tensor, *, starts: int, generator: Generator) -> Tensor:
     """φ*, the least potential that Lloyd's iterations reach from many starts: an upper bound that is tight here."""
-    nobody = torch.zeros(len(z), dtype=torch.bool)
+    none_labelled = torch.zeros(len(z), dtype=torch.bool)
     pairs = [torch.randperm(len(z), generator=generator)[:2] for _ in range(starts)]
-    explained = max(lloyd(z, nobody, z[pair]).explained for pair in pairs)
+    explained = max(lloyd(z, none_labelled, z[pair]).explained for pair in pairs)
     return z.pow(2).sum() - explained
 
 
@@ -60,12 +60,12 @@ def random_mixture(generator: Generator, *, n: int = 100, share: float = 0.2) ->
 def check_seeding(n_mixtures: int, *, seed: int = 0, starts: int = 20) -> Seeding:
     """Both expectations over φ* on random mixtures."""
     generator = Generator().manual_seed(seed)
-    found: list[tuple[Tensor, Tensor]] = []
+    ratios: list[tuple[Tensor, Tensor]] = []
     for _ in range(n_mixtures):
         z, labelled = random_mixture(generator)
         best = best_potential(z, starts=starts, generator=generator)
-        found.append((expected_after_pupl(z, labelled) / best, expected_after_kmeans_plus_plus(z) / best))
-    ours, theirs = zip(*found, strict=True)
+        ratios.append((expected_after_pupl(z, labelled) / best, expected_after_kmeans_plus_plus(z) / best))
+    ours, theirs = zip(*ratios, strict=True)
     return Seeding(torch.stack(ours), torch.stack(theirs))
 
 

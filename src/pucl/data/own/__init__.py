@@ -1,7 +1,7 @@
-"""People's own data: arrays, frames, files and folders of images with s, and the transform of tables.
+"""User data: arrays, frames, files and folders of images with s, and the transform of tables.
 
-`read` gives rows and s, `sample` draws some of them from a file larger than memory, `batches` streams rows to be
-scored, and `TableTransform` turns tables into float32 rows, the same way at training and at prediction.
+`read` gives rows and s, `sample` draws some of them from a file larger than memory, `batches` streams rows to
+score, and `TableTransform` turns tables into float32 rows, in training and prediction alike.
 """
 
 from pucl.data.own.batch import Batch, Rows, Table

@@ -70,15 +70,15 @@ class ArrayRows:
 def array_rows(open_: Callable[[], NDArray[Any]], *, kind: Kind | None, name: str) -> ArrayRows:
     """Rows of a numeric array of two (vectors, tables), three or four (images) dimensions."""
     array = open_()
-    found = KINDS[array.ndim] if array.ndim < len(KINDS) else None
-    if array.dtype.kind not in "buif" or found is None:
+    by_shape = KINDS[array.ndim] if array.ndim < len(KINDS) else None
+    if array.dtype.kind not in "buif" or by_shape is None:
         got = Described(f"an array of shape {array.shape} and type {array.dtype}")
         raise bad_argument(OWNER, name, "numbers of shape (n, d), (n, h, w) or (n, c, h, w)", got)
-    if kind not in (None, found) and not (kind == "table" and found == "vector"):
-        raise bad_argument(OWNER, "kind", f"{found!r} for an array of shape {array.shape}", kind)
+    if kind not in (None, by_shape) and not (kind == "table" and by_shape == "vector"):
+        raise bad_argument(OWNER, "kind", f"{by_shape!r} for an array of shape {array.shape}", kind)
     if 0 in array.shape:
         raise bad_argument(OWNER, name, "an array with rows", Described(f"an empty one of shape {array.shape}"))
-    chosen: Kind = kind or ("vector" if found == "vector" else "image")
+    chosen: Kind = kind or ("vector" if by_shape == "vector" else "image")
     return ArrayRows(open_, chosen, array.shape)
 
 
@@ -90,7 +90,7 @@ def as_array(values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise bad_argument(OWNER, "an array", "rows of one length", Described("rows of several")) from None
+        raise bad_argument(OWNER, "an array", "rows of equal length", Described("rows of different lengths")) from None
 
 
 def in_memory(values: Any) -> Callable[[], NDArray[Any]]:
@@ -145,7 +145,7 @@ def _opener(path: Path, key: str | None) -> Callable[[], NDArray[Any]]:
 
 def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Callable[[], NDArray[Any]]:
     if member.file_size > MOST_COMPRESSED:
-        got = Described(f"a compressed array of {member.file_size >> 20} MB; np.savez or np.save write one")
+        got = Described(f"a compressed array of {member.file_size >> 20} MB; write it with np.savez or np.save")
         raise bad_argument(OWNER, path.name, "a file that can be memory-mapped", got)
     with archive.open(member) as file:
         array: NDArray[Any] = npy.read_array(file, allow_pickle=False)

@@ -1,4 +1,4 @@
-"""What every source of people's own rows looks like to the rest of the library: batches of rows with their ids."""
+"""User data as the rest of the library sees it: batches of rows with their ids."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pucl.data import Kind
 from pucl.errors import Described, InputError, bad_argument
 
 OWNER = "pucl.data.own"
-PASS = 16_384  # rows held at a time where nobody asked for a batch size
+PASS = 16_384  # rows held at a time where no batch size is given
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,20 @@ def load(rows: Rows) -> Any:
     return whole
 
 
-def finite(block: NDArray[Any], start: int, what: str) -> NDArray[np.float32]:
+def finite(block: NDArray[Any], start: int, name: str) -> NDArray[np.float32]:
     """The block as float32, or one error that names the first row with NaN or infinity."""
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(block, dtype=np.float32)
     bad = ~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
     if bad.any():
-        raise bad_argument(OWNER, what, "finite", Described(f"NaN or infinity at row {start + int(bad.argmax())}"))
+        raise bad_argument(OWNER, name, "finite", Described(f"NaN or infinity at row {start + int(bad.argmax())}"))
     return rows
 
 
-def need(module: str, what: str) -> Any:
+def need(module: str, purpose: str) -> Any:
     """An optional package of the extra ``data``, or one line that says how to get it."""
     try:
         return import_module(module)
     except ModuleNotFoundError:
         package = "pillow" if module.startswith("PIL") else module.partition(".")[0]
-        raise InputError(f"{what} needs {package}: pip install 'pucl[data]'") from None
+        raise InputError(f"{purpose} needs {package}: pip install 'pucl[data]'") from None

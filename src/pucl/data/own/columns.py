@@ -1,4 +1,4 @@
-"""From Arrow columns to numpy: what type a column has for us, and its values."""
+"""From Arrow columns to numpy: the type of a column and its values."""
 
 import math
 from typing import Any
@@ -51,7 +51,7 @@ def values_of(array: Any) -> NDArray[Any] | None:
 
 
 def as_text(values: NDArray[Any]) -> NDArray[np.object_]:
-    """Values as text, None where missing; whole numbers are written alike whether they came as 1, 1.0 or True."""
+    """Values as text, None where missing; 1, 1.0 and True all become "1"."""
     return np.array([_text(value) for value in values.tolist()], dtype=object)
 
 
@@ -78,14 +78,14 @@ def matrix_of(part: Any, columns: tuple[str, ...], start: int) -> NDArray[np.flo
 
 
 def _lists(array: Any, name: str, start: int) -> NDArray[np.float32]:
-    what = f"column {name!r}"
+    column = f"column {name!r}"
     if array.null_count:
         row = start + int(array.is_null().to_numpy(zero_copy_only=False).argmax())
-        raise bad_argument(OWNER, what, "a vector in every row", Described(f"no value at row {row}"))
+        raise bad_argument(OWNER, column, "a vector in every row", Described(f"no value at row {row}"))
     lengths = need("pyarrow.compute", "a table").list_value_length(array).to_numpy(zero_copy_only=False)
     if len(lengths) and (lengths != lengths[0]).any():
         row = int((lengths != lengths[0]).argmax())
         got = Described(f"{lengths[0]} and, at row {start + row}, {lengths[row]} numbers")
-        raise bad_argument(OWNER, what, "vectors of one length", got)
+        raise bad_argument(OWNER, column, "vectors of one length", got)
     flat = array.flatten().to_numpy(zero_copy_only=False)
-    return finite(flat.reshape(len(array), -1), start, what)
+    return finite(flat.reshape(len(array), -1), start, column)

@@ -36,16 +36,16 @@ def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: s
     missing = np.array([_is_missing(value) for value in labels.tolist()])
     if missing.any():
         raise bad_argument(owner, "s", "a label in every row", Described(f"none at row {int(missing.argmax())}"))
-    found = sorted({*labels.tolist()}, key=str)
-    if positive_value is None and set(map(type, found)) <= {bool, int, float}:
+    distinct = sorted({*labels.tolist()}, key=str)
+    if positive_value is None and set(map(type, distinct)) <= {bool, int, float}:
         return check_labels(labels.tolist(), n_rows=n_rows, owner=owner)
-    shown = Described(f"the values {found[:4] if len(found) < 5 else [*found[:4], '…']}")
-    if len(found) > 2 or (len(found) == 2 and positive_value is None):
+    shown = Described(f"the values {distinct[:4] if len(distinct) < 5 else [*distinct[:4], '…']}")
+    if len(distinct) > 2 or (len(distinct) == 2 and positive_value is None):
         raise bad_argument(owner, "s", "bool, {0, 1}, {-1, 1}, or two values with positive_value=", shown)
-    asked, texts = str(positive_value), as_text(np.array(found, dtype=object))  # 1.0 may be asked for as "1"
-    positive = [v for v, text in zip(found, texts, strict=True) if v == positive_value or asked in (str(v), text)]
+    wanted, texts = str(positive_value), as_text(np.array(distinct, dtype=object))  # "1" may stand for 1.0
+    positive = [v for v, text in zip(distinct, texts, strict=True) if v == positive_value or wanted in (str(v), text)]
     if not positive:
-        raise bad_argument(owner, "positive_value", f"one of {found}", positive_value)
+        raise bad_argument(owner, "positive_value", f"one of {distinct}", positive_value)
     return check_labels(labels == positive[0], n_rows=n_rows, owner=owner)
 
 
@@ -67,8 +67,8 @@ def from_list(
         s = np.fromiter((str(key) in wanted for key in ids.tolist()), dtype=bool, count=len(ids))
         unknown = sorted(wanted - {str(key) for key in ids[s].tolist()})
         if unknown:
-            what = "ids of the data" if folder is None else f"images in {folder.name}"
-            raise bad_argument(OWNER, "positives", what, Described(f"{len(unknown)} unknown, first {unknown[0]!r}"))
+            allowed = "ids of the data" if folder is None else f"images in {folder.name}"
+            raise bad_argument(OWNER, "positives", allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}"))
     else:
         s = np.zeros(len(ids), dtype=bool)
         s[[_row(entry, len(ids)) for entry in entries]] = True
@@ -85,7 +85,7 @@ def from_folders(names: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def check_distinct(ids: NDArray[Any], name: str) -> None:
-    """No id comes twice, or one error that names it."""
+    """Refuse ids that occur more than once, by name."""
     ordered = np.sort(ids)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     if len(twice):
@@ -109,16 +109,16 @@ def _entries(positives: Any, id_column: str | None) -> list[Any]:
             entries = _csv_column(lines, "," if path.suffix.lower() == ".csv" else "\t", id_column)
         else:
             entries = [line.strip() for line in lines]
-        found: list[Any] = [entry for entry in entries if entry]
+        listed: list[Any] = [entry for entry in entries if entry]
     else:
         array = as_array(list(positives) if isinstance(positives, set | frozenset) else positives)
         if array.ndim != 1 or array.dtype.kind in "bf":
             got = Described(f"an array of shape {array.shape} and type {array.dtype}")
             raise bad_argument(OWNER, "positives", "a list of ids or row numbers (one label per row is label=)", got)
-        found = array.tolist()
-    if not found:
+        listed = array.tolist()
+    if not listed:
         raise bad_argument(OWNER, "positives", "a list with at least one entry", Described("an empty one"))
-    return found
+    return listed
 
 
 def _csv_column(lines: list[str], delimiter: str, id_column: str | None) -> list[str]:

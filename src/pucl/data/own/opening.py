@@ -1,4 +1,4 @@
-"""From whatever people have to rows that are read batch by batch."""
+"""From arrays, frames, files and folders to rows that are read batch by batch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -77,7 +77,7 @@ def batches(source: Any, *, batch_size: int, columns: Sequence[str] | None = Non
 
     Args:
         source: what `open_rows` takes, or rows already opened.
-        batch_size: the most rows held at a time.
+        batch_size: the largest number of rows held at a time.
         columns: the feature columns of a table.
         **options: the other arguments of `open_rows`, such as ``id_column``.
     """
@@ -86,12 +86,12 @@ def batches(source: Any, *, batch_size: int, columns: Sequence[str] | None = Non
     if opened and (columns is not None or options):
         raise bad_argument(OWNER, "columns and options", "left out for rows already opened", columns or options)
     rows = source if opened else open_rows(source, columns=columns, **options)
-    found: Iterator[Batch] = rows.batches(batch_size)
-    return found
+    opened_batches: Iterator[Batch] = rows.batches(batch_size)
+    return opened_batches
 
 
 def _left_out(source: str, **options: Any) -> None:
-    """An option that would mean nothing for this kind of source is refused, not ignored."""
+    """Refuse an option that has no meaning for this kind of source."""
     for name, value in options.items():
         if value is not None:
             raise bad_argument(OWNER, name, f"left out for {source}", value)

@@ -1,4 +1,4 @@
-"""People's own positive and unlabelled data: rows, what is observed of them, and their ids."""
+"""User data: rows, their PU labels and their ids."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,8 +51,8 @@ class OwnData:
         """All rows in order with ids and s, at most `size` at a time."""
         start = 0
         for batch in self.rows.batches(size):
-            here = slice(start, start + len(batch))
-            yield replace(batch, ids=self.ids[here], s=self.s[here])
+            part = slice(start, start + len(batch))
+            yield replace(batch, ids=self.ids[part], s=self.s[part])
             start += len(batch)
 
     def load(self) -> Any:
@@ -75,7 +75,7 @@ def read(
     size: Any = None,
     skip_unreadable: bool = False,
 ) -> OwnData:
-    """People's own data with what is observed of it: exactly one of `positives`, `label` or two folders says so.
+    """Read rows with their PU labels, which come from exactly one of `positives`, `label` or two folders.
 
     Args:
         source: an array, tensor, frame, file or folder of images, as for `open_rows`.
@@ -83,7 +83,7 @@ def read(
             otherwise; or a text, CSV or .npy file that lists them.
         label: one label per row: the name of a column, of an array in the .npz file, of a .npy file, or the labels
             themselves, as bool, {0, 1} or {-1, 1}.
-        positive_value: which of the two values of `label` means a labelled positive, when they are others.
+        positive_value: which of the two values of `label` means a labelled positive, if they are other values.
         id_column: the column (or the array of a .npz file) with the ids of the rows, which must be distinct.
         kind: ``"image"``, ``"table"`` or ``"vector"``; by the source when not given.
         columns: the feature columns of a table; all but the id and the label when not given.
@@ -139,12 +139,12 @@ class ReadOptions:
     skip_unreadable: bool = False
 
     def read(self, source: Any) -> OwnData:
-        """The source, read so."""
+        """Read the source with these options."""
         return read(source, **vars(self))
 
 
 def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False) -> OwnData:
-    """A uniform random subset of `n` rows in their order, from one streaming pass that holds no more than them.
+    """A uniform random subset of `n` rows in their order, from one streaming pass that holds only these in memory.
 
     Args:
         data: what `read` returned.

@@ -20,23 +20,24 @@ WORDS = 5  # a value of a category has fewer words than this on average; anythin
 
 
 class ColumnWarning(UserWarning):
-    """Values that training did not have: missing ones, or `new` categories. Several of one column join into one."""
+    """Values that training did not have: missing ones, or `new` categories; the sum of two covers the rows of both."""
 
-    def __init__(self, name: str, rows: int, what: str, new: frozenset[str] = frozenset()) -> None:
-        super().__init__(name, rows, what, new)
-        self.name, self.rows, self.what, self.new = name, rows, what, new
+    def __init__(self, name: str, rows: int, consequence: str, new: frozenset[str] = frozenset()) -> None:
+        super().__init__(name, rows, consequence, new)
+        self.name, self.rows, self.consequence, self.new = name, rows, consequence, new
 
     def __str__(self) -> str:
         if not self.new:
-            return f"column {self.name!r} has missing values in {self.rows} rows but had none in training; {self.what}"
+            missing = f"missing values in {self.rows} rows but had none in training"
+            return f"column {self.name!r} has {missing}; {self.consequence}"
         seen = sorted(self.new)
         more = "many" if len(seen) >= MANY else str(len(seen) - 3)
         named = ", ".join(map(repr, seen[:3])) + (f" and {more} more" if len(seen) > 3 else "")
-        return f"column {self.name!r}: {named} did not occur in training; {self.what} in {self.rows} rows"
+        return f"column {self.name!r}: {named} did not occur in training; {self.consequence} in {self.rows} rows"
 
     def __add__(self, other: "ColumnWarning") -> "ColumnWarning":
         new = self.new if len(self.new) >= MANY else self.new | other.new
-        return ColumnWarning(self.name, self.rows + other.rows, self.what, new)
+        return ColumnWarning(self.name, self.rows + other.rows, self.consequence, new)
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ class NumberRule:
             raise bad_argument(OWNER, f"column {self.name!r}", "true or false, as in training", got)
         missing = np.isnan(values)
         if missing.any() and not self.indicator:
-            what = f"the median {self.fill:g} is taken"
-            warnings.warn(ColumnWarning(self.name, int(missing.sum()), what), stacklevel=3)
+            consequence = f"the median {self.fill:g} is taken"
+            warnings.warn(ColumnWarning(self.name, int(missing.sum()), consequence), stacklevel=3)
         scaled = (np.where(missing, self.fill, values) - self.centre) / self.scale
         return np.stack([scaled, missing], axis=1) if self.indicator else scaled[:, None]
 

@@ -141,7 +141,7 @@ def _readable(path: Path, columns: Sequence[str] = ()) -> Iterator[None]:
     except (arrow, OSError) as error:
         reason = _one_line(error)
         if columns:
-            reason = re.sub(r"CSV column #(\d+)", lambda found: f"column {columns[int(found[1])]!r}", reason)
+            reason = re.sub(r"CSV column #(\d+)", lambda match: f"column {columns[int(match[1])]!r}", reason)
         raise InputError(f"{path.name} cannot be read: {reason}", owner=OWNER) from None
 
 

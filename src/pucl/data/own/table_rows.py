@@ -104,8 +104,8 @@ def table_rows(
 
 def _table(part: Any, columns: tuple[str, ...], start: int) -> Table:
     types = {name: type_of(part.schema.field(name).type) for name in columns}
-    found = {name: values_of(part.column(name)) for name in columns}
-    return Table(types, {name: v for name, v in found.items() if v is not None}, len(part), start)
+    values = {name: values_of(part.column(name)) for name in columns}
+    return Table(types, {name: v for name, v in values.items() if v is not None}, len(part), start)
 
 
 def _ids(part: Any, name: str, start: int) -> NDArray[Any]:

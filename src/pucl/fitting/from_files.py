@@ -1,4 +1,4 @@
-"""People's own files and folders to a model, or to an estimate of π."""
+"""From files and folders to a model, or to an estimate of π."""
 
 import warnings
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from pucl.ranking.prior import estimate_prior
 from pucl.registry import get
 
 
-def fit_own(
+def fit_files(
     source: str | Path,
     reading: ReadOptions,
     options: FitOptions,
@@ -35,22 +35,22 @@ def fit_own(
     command: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Model:
-    """A model of a file or a folder.
+    """Fit a model to a file or a folder.
 
     Args:
         source: what `pucl.read` takes.
         reading: how to read it.
-        options: what was asked for.
-        max_rows: rows that are learnt from at most; all labelled positives and a random choice of the others.
+        options: what the user chose.
+        max_rows: the largest number of rows to learn from: all labelled positives and a random sample of the others.
         device: where to train.
-        command: how to do it again, for the report.
-        on_progress: called with what is going on and the share done.
+        command: the command line, for the report.
+        on_progress: called with the name of the stage and the share done.
     """
     pick_device(device)  # before anything is read
     if on_progress is not None:
         on_progress("reading", 0.0)
-    with _heard() as texts:
-        data, whole = _some(source, reading, max_rows, options.seed)
+    with _recorded_warnings() as texts:
+        data, n_rows = _read_some(source, reading, max_rows, options.seed)
         content = load(data.rows)
         schema, rows = learn_schema(data, content=content, categorical=reading.categorical)
         schema = replace(schema, resize=reading.size is not None)
@@ -60,7 +60,7 @@ def fit_own(
         fitted.model.record,
         warnings=tuple(dict.fromkeys([*texts, *fitted.model.record.warnings])),
         source=Path(source).name,
-        source_rows=whole,
+        source_rows=n_rows,
         id_column=reading.id_column,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=command,
@@ -68,14 +68,14 @@ def fit_own(
     return replace(fitted.model, record=record, evidence=evidence)
 
 
-def prior_of_own(
+def estimate_prior_of_files(
     source: str | Path, reading: ReadOptions, *, model: str | Path | None, method: str, max_rows: int, seed: int
 ) -> PriorEstimate:
-    """π of a file or a folder, through the embedding of a model or from the rows as they are."""
+    """Estimate π of a file or a folder, from the embedding of a model or from the standardised rows."""
     if method != AUTO:
         get("priors", method)
     loaded = load_model(model) if model is not None else None
-    data, _ = _some(source, reading, max_rows, seed)
+    data, _ = _read_some(source, reading, max_rows, seed)
     if loaded is not None:
         z = embed(loaded.encoder, loaded.schema.rows(data))
     else:
@@ -83,16 +83,16 @@ def prior_of_own(
     return estimate_prior(z, data.s, method=method, seed=seed)
 
 
-def _some(source: str | Path, reading: ReadOptions, max_rows: int, seed: int) -> tuple[OwnData, int]:
-    """At most `max_rows` rows, all labelled positives among them, and how many there are."""
+def _read_some(source: str | Path, reading: ReadOptions, max_rows: int, seed: int) -> tuple[OwnData, int]:
+    """At most `max_rows` rows with all labelled positives, and the number of rows in the source."""
     check_count("pucl", "rows", max_rows)
     data = reading.read(source)
     return (sample(data, max_rows, seed=seed, keep_positives=True) if len(data) > max_rows else data), len(data)
 
 
 @contextmanager
-def _heard() -> Iterator[list[str]]:
-    """Warnings are shown as ever; what they said is kept."""
+def _recorded_warnings() -> Iterator[list[str]]:
+    """The texts of the warnings raised inside, which are shown as usual."""
     texts: list[str] = []
     shown = warnings.showwarning
 
