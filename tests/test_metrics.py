@@ -30,3 +30,11 @@ def test_bad_input() -> None:
         evaluate([1, 0], [1.0])
     with pytest.raises(InputError, match="y must be a vector with both classes"):
         evaluate([1, 1], [1.0, 2.0])
+    with pytest.raises(InputError, match=r"y must be bool, \{0, 1\} or \{-1, 1\}; got the values \[0, 1, 2\]"):
+        evaluate([0, 1, 2], [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="logits must be finite; got nan at row 1"):
+        evaluate([0, 1], [1.0, np.nan])
+
+
+def test_minus_one_is_negative() -> None:
+    assert evaluate([-1, 1, 1], [-1.0, 2.0, -3.0]) == evaluate([0, 1, 1], [-1.0, 2.0, -3.0])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument
 from pucl.numerics.auc import auc
@@ -24,14 +25,25 @@ class Scores:
 
 
 def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Scores:
-    """Compare logits with the truth; a row counts as positive above `threshold`."""
-    truth, score = np.asarray(y).astype(bool), np.asarray(logits, dtype=np.float64)
+    """Compare logits with the truth y, as bool, {0, 1} or {-1, 1}; a row counts as positive above `threshold`."""
+    truth, score = _truth(y), np.asarray(logits, dtype=np.float64)
     if truth.ndim != 1 or truth.shape != score.shape:
         got = Described(f"shapes {truth.shape} and {score.shape}")
         raise bad_argument(OWNER, "y and logits", "two vectors of the same length", got)
     if truth.all() or not truth.any():
         raise bad_argument(OWNER, "y", "a vector with both classes", Described("one class only"))
+    if not np.isfinite(score).all():
+        row = int(np.isfinite(score).argmin())
+        raise bad_argument(OWNER, "logits", "finite", Described(f"{score[row]} at row {row}"))
     predicted = score > threshold
     hits = int((predicted & truth).sum())
     f1 = 2 * hits / max(1, int(predicted.sum() + truth.sum()))
     return Scores(float((predicted == truth).mean()), f1, auc(score[truth], score[~truth])[0])
+
+
+def _truth(y: Any) -> NDArray[np.bool_]:
+    values = np.asarray(y)
+    distinct = set(np.unique(values).tolist())
+    if not (distinct <= {0, 1} or distinct <= {-1, 1}):
+        raise bad_argument(OWNER, "y", "bool, {0, 1} or {-1, 1}", Described(f"the values {sorted(distinct)[:4]}"))
+    return np.asarray(values == 1)
