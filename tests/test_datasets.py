@@ -225,8 +225,8 @@ def test_stl(root: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("unlabeled_X.bin", b"\1" * 30_000, "30,000 bytes are no whole number of images of 27,648 bytes"),
-        ("train_X.bin", b"", "0 bytes are no whole number"),
+        ("unlabeled_X.bin", b"\1" * 30_000, "30,000 bytes are not a whole number of images of 27,648 bytes"),
+        ("train_X.bin", b"", "0 bytes are not a whole number"),
         ("train_X.bin", b"\1" * 27_648, ""),
         ("train_y.bin", bytes(10), "classes are 1 to 10"),
         ("test_y.bin", bytes(range(1, 10)), "9 labels for the 10 images of test_X.bin"),

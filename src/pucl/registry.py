@@ -74,7 +74,7 @@ def register(
     Args:
         family: one of `FAMILIES`.
         reference: where it comes from: a label of the paper, or a citation.
-        name: the name people type; the function's own name when not given.
+        name: the name to call it by; the function's own name when not given.
         needs_prior: whether it needs π, the share of positives in the unlabelled set.
         inputs: the kinds of input it takes.
         former_names: names it had before; they still work, with a warning.

@@ -132,7 +132,7 @@ def main() -> None:
 
 
 def _warn(message: Warning | str, *_where: object, **_more: object) -> None:
-    """A warning as one line for people, without the place in the source it came from."""
+    """A warning as one line, without its place in the source."""
     typer.echo(f"pucl: warning: {' '.join(str(message).split())}", err=True)
 
 

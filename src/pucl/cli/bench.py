@@ -40,7 +40,7 @@ def run(
         Path | None, typer.Option(help="Folder for trained encoders (default: encoders, next to the results).")
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … (default: a GPU if there is one).")] = None,
-    commit: Annotated[str | None, typer.Option(help="Commit to store with the results where there is no git.")] = None,
+    commit: Annotated[str | None, typer.Option(help="Commit to store with the results if there is no git.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be run.")] = False,
 ) -> None:
     """Run the cells of a grid that have no result yet. It can be stopped at any time; the same command continues.

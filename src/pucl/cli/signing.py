@@ -57,7 +57,7 @@ class Verb(TyperCommand):
 
 
 def command_of(context: typer.Context) -> str:
-    """The command as people type it, ``pucl bench run``, however the program was started."""
+    """The command as the user types it, ``pucl bench run``, however the program was started."""
     words: list[str] = []
     above: Any = context
     while above.parent is not None:

@@ -1,4 +1,4 @@
-"""``pucl pretrain``: an encoder from a benchmark task or from people's own data, alone or under ``torchrun``."""
+"""``pucl pretrain``: an encoder from a benchmark task or from the user's data, alone or under ``torchrun``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

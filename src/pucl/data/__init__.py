@@ -17,7 +17,7 @@ class Dataset:
     """A task with its truth: rows to train on, rows held out for the final evaluation.
 
     Images are n × c × h × w, tables and vectors n × d. ``y`` is True for the positive class. ``x_unlabelled`` are rows
-    whose truth nobody knows, where the data set has such: they can only ever be part of U.
+    without a known class, if the data set has any: they can only be part of U.
     """
 
     name: str

@@ -65,7 +65,7 @@ def imagenet2(*, seed: int = 0, size: int = 64, skip_unreadable: bool = False) -
 
 
 def _folders() -> tuple[Path, Path]:
-    """The folders of both, in the smallest resolution in which both are there."""
+    """The folders of both, in the smallest resolution that both have."""
     woof, nette = get_source("imagewoof"), get_source("imagenette")
     pairs = [(data_root() / a, data_root() / b) for a, b in zip(woof.folders, nette.folders, strict=True)]
     for pair in pairs:

@@ -19,7 +19,7 @@ class PUData:
         x: the rows, labelled positives first.
         s: PU labels, True for labelled positives.
         sample: which training rows were drawn, in which setting.
-        prior: the true share of positives inside the unlabelled rows, for benchmarks; None where nobody knows it.
+        prior: the true share of positives inside the unlabelled rows, for benchmarks; None if unknown.
     """
 
     x: NDArray[Any]
@@ -32,8 +32,9 @@ class PUData:
 def observe(data: Dataset, n_labelled: int, *, seed: int = 0, **options: Any) -> PUData:
     """Label some positives of the training rows and hide everything else.
 
-    Rows whose truth nobody knows (``data.x_unlabelled``, as in STL-10) join the unlabelled set, whose prior is then
-    unknown. The setting is theirs too: U is what remains of the labelled split together with them.
+    Rows without a known class (``data.x_unlabelled``, as in STL-10) join the unlabelled set, whose prior is then
+    unknown. The setting is then single-set by default: U is what remains of the labelled split together with
+    these rows.
 
     Args:
         data: a data set with its truth.

@@ -77,7 +77,7 @@ class Source:
         return tuple(name for name in (*(file.name for file in self.files), *self.splits) if not self._has(name))
 
     def damage(self) -> tuple[str, ...]:
-        """What is wrong with the files that are there: one line for each whose checksum is not the official one."""
+        """One line for every present file whose checksum is not the official one."""
         present = [(self.folder / file.name, file.md5) for file in self.files if (self.folder / file.name).exists()]
         return tuple(str(damaged(path, "not the official file")) for path, md5 in present if md5_of(path) != md5)
 

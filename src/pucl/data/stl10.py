@@ -1,4 +1,4 @@
-"""STL-10: 96 × 96 colour pictures; 5,000 labelled to train, 8,000 to test, 100,000 that nobody labelled.
+"""STL-10: 96 × 96 colour pictures; 5,000 labelled to train, 8,000 to test, 100,000 unlabelled.
 
 The PU setting differs from the other data sets. Labelled positives come from the labelled split. U is what remains of
 that split together with ``x_unlabelled``, the 100,000 unlabelled images, which also hold classes outside the ten. So

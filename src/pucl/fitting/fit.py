@@ -75,7 +75,7 @@ def fit(
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float) -> FitResult:
     """The model with calibrated logits, its record, and what is known of its rows."""
     share, judged, cut_on, used = labels.prior.value, classifier.comparison.chosen, None, classifier.encoded
-    if plan.options.prior is not None:  # a π somebody knows also decides how many rows are called positive
+    if plan.options.prior is not None:  # then π also decides how many rows are called positive
         judged, cut_on = at_share(judged, plan.labelled, share), classifier.z[~plan.labelled]
     head = calibrated(classifier.head, judged, plan.labelled, share, cut_on=cut_on)
     record = record_fit(plan, labels, classifier, judged, round(time.perf_counter() - began, 2))

@@ -1,1 +1,1 @@
-"""Fitted models: what they take, what they say of rows, and how they lie on disk."""
+"""Fitted models: their input, their scores, their record and their files."""

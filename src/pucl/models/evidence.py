@@ -1,4 +1,4 @@
-"""Evidence: what a fit leaves behind so that people can look at it, without the data it came from."""
+"""Evidence: rows and scores of a fit that a report can show without the training data."""
 
 from dataclasses import dataclass
 

@@ -32,7 +32,7 @@ from pucl.models.schema import Schema
 
 FORMAT, OLDEST = 2, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
-PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has beside model.json
+PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has, with model.json
 NEW = ".new"  # where a model is written before it replaces another
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
@@ -66,8 +66,8 @@ def check_out(folder: str | Path) -> None:
 def save_model(folder: str | Path, model: Model) -> Path:
     """Write the model into a folder. An interruption leaves the old model, the new one, or none that loads.
 
-    Everything is written beside the old files first. Then model.json goes, the files change places, and the new
-    model.json comes last.
+    Everything is written to a sub-folder first. Then the old model.json is removed, the new files replace the old
+    ones, and the new model.json comes last.
 
     Args:
         folder: made when missing; an existing model is replaced, a folder with other files is refused.
@@ -212,7 +212,7 @@ def _checked(path: Path, expected: str) -> bytes:
 
 
 def _no_pickles(folder: Path) -> None:
-    """No file beside those of the model is a pickle; its own ones are compared with their checksums."""
+    """Refuse a folder with a pickle in it; the model's own files are compared with their checksums."""
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name not in (*PARTS, EVIDENCE) and _is_pickle(path):
             raise bad_argument(LOAD, str(folder), "a folder without pickles", Described(path.name))
@@ -225,7 +225,7 @@ def _is_pickle(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(1) == PICKLE_START
     except OSError:
-        return False  # nobody will read it
+        return False  # it is never read
 
 
 def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:

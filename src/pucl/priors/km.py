@@ -1,4 +1,4 @@
-"""KM1 and KM2: how much of P can be taken out of U before what is left is no distribution, seen through a kernel."""
+"""KM1 and KM2: how much of P can be removed from U before the rest is not a distribution, measured by a kernel."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ class KernelFeatures:
 
 
 def draw_landmarks(rows: Tensor, landmarks: int, seed: int) -> Tensor:
-    """Some of the rows, drawn at random; all of them when there are no more."""
+    """Some of the rows, drawn at random; all rows if there are fewer."""
     return rows[torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:landmarks].to(rows.device)]
 
 

@@ -1,4 +1,4 @@
-"""The report: one HTML file that shows a fitted model to people, works offline and stays under 5 MB."""
+"""The report: one HTML file that shows a fitted model, works offline and stays under 5 MB."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Words and HTML of the page: numbers as people read them, and elements that escape what they hold."""
+"""Words and HTML of the page: numbers in readable form, and elements that escape their content."""
 
 import html
 import re

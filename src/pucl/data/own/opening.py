@@ -37,7 +37,7 @@ def open_rows(
             their only feature column holds vectors; ``"vector"`` joins one column of numbers per dimension.
         columns: the feature columns of a table; all but the id and those left out when not given.
         id_column: the column with the ids of the rows.
-        leave_out: columns that are no features, such as the label.
+        leave_out: columns that are not features, such as the label.
         categorical: columns of a CSV file that are text even where they look like numbers.
         key: which array of a .npz file holds the rows; the only one when not given.
         size: images are resized to this many pixels, or to (height, width).

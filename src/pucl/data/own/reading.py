@@ -148,7 +148,7 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
 
     Args:
         data: what `read` returned.
-        n: how many rows; all of them are returned when there are no more.
+        n: how many rows; all rows if there are fewer.
         seed: the same seed draws the same rows.
         keep_positives: keep every labelled positive and draw only the unlabelled rows, which leaves the share of
             positives inside the unlabelled set as it is.

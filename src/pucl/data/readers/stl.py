@@ -16,7 +16,7 @@ def map_stl_images(path: Path) -> NDArray[np.uint8]:
     """The images (n, 3, 96, 96) of a file, left on disk and read where they are used (2.8 GB for the unlabelled)."""
     size = path.stat().st_size
     if size == 0 or size % BYTES:
-        raise damaged(path, f"{size:,} bytes are no whole number of images of {BYTES:,} bytes")
+        raise damaged(path, f"{size:,} bytes are not a whole number of images of {BYTES:,} bytes")
     stored = np.memmap(path, np.uint8, mode="r").reshape(-1, 3, SIDE, SIDE)  # the columns come before the rows
     return stored.transpose(0, 1, 3, 2)
 
