@@ -83,12 +83,12 @@ def label(kept: Kept, name: str) -> tuple[PseudoLabels, float]:
     """What the labeller says without π, and the seconds it took."""
     method, options = VARIANTS.get(name, (name, {}))
     began = time.perf_counter()
-    found = pseudo_label(kept.z, kept.s, method=method, seed=kept.about["seed"], **options)
-    return found, time.perf_counter() - began
+    pseudo = pseudo_label(kept.z, kept.s, method=method, seed=kept.about["seed"], **options)
+    return pseudo, time.perf_counter() - began
 
 
-def accuracy(found: Tensor, truth: Tensor) -> float:
-    return round(100 * float((found == truth).float().mean()), 3)
+def accuracy(predicted: Tensor, truth: Tensor) -> float:
+    return round(100 * float((predicted == truth).float().mean()), 3)
 
 
 def study(kept: Kept, said: PseudoLabels, head: str) -> tuple[dict[str, Any], NDArray[np.float32]]:
@@ -116,9 +116,9 @@ def study(kept: Kept, said: PseudoLabels, head: str) -> tuple[dict[str, Any], ND
 
 def estimate(kept: Kept, method: str) -> dict[str, float]:
     began = time.perf_counter()
-    found = pucl.estimate_prior(kept.z, kept.s, method=method, seed=kept.about["seed"])
+    interval = pucl.estimate_prior(kept.z, kept.s, method=method, seed=kept.about["seed"])
     seconds = time.perf_counter() - began
-    figures = {"prior": found.value, "low": found.low, "high": found.high, "true_prior": kept.prior}
+    figures = {"prior": interval.value, "low": interval.low, "high": interval.high, "true_prior": kept.prior}
     return {name: round(value, 4) for name, value in figures.items()} | {"seconds": round(seconds, 3)}
 
 
@@ -182,11 +182,11 @@ def choices(files: Mapping[str, Kept], names: list[str], book: Book) -> dict[str
         cells = {name: kept.about | {"labeller": name, "head": "linear"} for name in names}
         logits = {name: np.load(book.logits_of(cell)) for name, cell in cells.items()}
         truth = {name: book.lines[json.dumps(cell)]["metrics"]["test_accuracy"] for name, cell in cells.items()}
-        ways: dict[str, dict[str, Any]] = {way: {"criterion": way} for way in ("auto", *CRITERIA)}
-        ways["proxy_accuracy, true π"] = {"criterion": "proxy_accuracy", "prior": kept.prior}
-        for way, how in ways.items():
-            chosen = select(logits, kept.s_held, **how).name
-            lost.setdefault(way, []).append(max(truth.values()) - truth[chosen])
+        criteria: dict[str, dict[str, Any]] = {chooser: {"criterion": chooser} for chooser in ("auto", *CRITERIA)}
+        criteria["proxy_accuracy, true π"] = {"criterion": "proxy_accuracy", "prior": kept.prior}
+        for chooser, options in criteria.items():
+            chosen = select(logits, kept.s_held, **options).name
+            lost.setdefault(chooser, []).append(max(truth.values()) - truth[chosen])
         for name in names:
             lost.setdefault(f"always {name}", []).append(max(truth.values()) - truth[name])
     return lost
@@ -236,13 +236,15 @@ def _heads(
 
 def show_priors(lines: list[Line]) -> None:
     """Table (b): errors of π̂, of the estimators and of the labellers."""
-    found: dict[str, list[dict[str, float]]] = {}
+    by_estimator: dict[str, list[dict[str, float]]] = {}
     for line in lines:
         config = line["config"]
         if config.get("head", "linear") == "linear":
-            found.setdefault(config.get("estimator") or f"labeller {config['labeller']}", []).append(line["metrics"])
+            by_estimator.setdefault(config.get("estimator") or f"labeller {config['labeller']}", []).append(
+                line["metrics"]
+            )
     rows = []
-    for name, cells in found.items():
+    for name, cells in by_estimator.items():
         error = np.array([cell["prior"] - cell["true_prior"] for cell in cells])
         inside = [cell["low"] <= cell["true_prior"] <= cell["high"] for cell in cells if "low" in cell]
         cover = f"{np.mean(inside):.0%}" if inside else ""
@@ -257,9 +259,9 @@ def show_priors(lines: list[Line]) -> None:
 def show_choices(lost: Mapping[str, list[float]]) -> None:
     """Table (c): how often the choice is as good as the best."""
     rows = []
-    for way, points in lost.items():
+    for chooser, points in lost.items():
         share = f"{np.mean(np.array(points) <= CLOSE):.0%}"
-        rows.append([way, str(len(points)), share, f"{np.mean(points):.2f}", f"{max(points):.2f}"])
+        rows.append([chooser, str(len(points)), share, f"{np.mean(points):.2f}", f"{max(points):.2f}"])
     title = f"(c) choice among the labellers' linear heads: share of files within {CLOSE} points of the best"
     show(title, ["chosen by", "files", "share", "points lost", "worst"], rows)
 

@@ -79,8 +79,8 @@ def spread(*, seed: int, n_train: int, n_test: int, dim: int, modes: int, radius
 
 def mixture(setting: str, n_labelled: int, seed: int) -> tuple[Dataset, PUData]:
     n_train = N_UNLABELLED + 2 * N_UNLABELLED // min(SHARES)  # enough positives for P and for U; the same for every γ
-    how = {"seed": seed, "n_train": n_train, "n_test": N_TEST, **MIXTURES[setting]}
-    data = spread(**how) if setting == "spread" else load("gaussians", **how)
+    options = {"seed": seed, "n_train": n_train, "n_test": N_TEST, **MIXTURES[setting]}
+    data = spread(**options) if setting == "spread" else load("gaussians", **options)
     return data, observe(data, n_labelled, seed=seed, n_unlabelled=N_UNLABELLED, prior=0.5)
 
 
@@ -138,13 +138,13 @@ def judge(
             said = pseudo_label(z, seen.s, method=method, seed=seed, **options)
         seconds = time.perf_counter() - began
         with torch.no_grad():
-            found = fit_head(z, seen.s, said, method=head)(z_test) > 0
+            predicted = fit_head(z, seen.s, said, method=head)(z_test) > 0
     except InputError as error:
         return {"error": str(error)}
     unlabelled = torch.from_numpy(~seen.s)
     return {
         "on_u": round(100 * float((said.labels == y)[unlabelled].float().mean()), 3),
-        "test": round(100 * float((found == y_test).float().mean()), 3),
+        "test": round(100 * float((predicted == y_test).float().mean()), 3),
         "prior": round(said.prior, 4),
         "seconds": round(seconds, 4),
     }
@@ -187,7 +187,7 @@ def summary(lines: list[Line]) -> list[Line]:
         config = line["config"]
         by_name = cells.setdefault((config["setting"], config["n_labelled"]), {})
         by_name.setdefault(config["labeller"], []).append(line)
-    found = []
+    rows = []
     for (setting, n), by_name in cells.items():
         truth = {line["config"]["seed"]: line["metrics"]["test"] for line in by_name[SUPERVISED]}
         for name, group in sorted(by_name.items()):
@@ -195,8 +195,8 @@ def summary(lines: list[Line]) -> list[Line]:
                 n_u = round(float(np.mean([line["n_unlabelled"] for line in group])))
                 config = {"setting": setting, "n_labelled": n, "n_unlabelled": n_u, "labeller": name}
                 data = MIXTURES.get(setting, {"epochs": EPOCHS})
-                found.append({"config": config, "metrics": figures(group, truth), "data": data})
-    return found
+                rows.append({"config": config, "metrics": figures(group, truth), "data": data})
+    return rows
 
 
 def figures(group: list[Line], truth: dict[int, float]) -> dict[str, Any]:
@@ -273,9 +273,9 @@ def main() -> None:
             print(f"{number} of {len(tasks)}, {seconds:.0f} s, {seconds / number:.2f} s each", flush=True)
     settings = {"digits"} if options.digits else set(options.settings or MIXTURES)
     there = [line for line in read(options.raw) if line["config"]["setting"] in settings]
-    found = summary([line for line in there if line["config"]["labeller"] in names])
-    write(options.out, found, where)
-    show(found)
+    rows = summary([line for line in there if line["config"]["labeller"] in names])
+    write(options.out, rows, where)
+    show(rows)
 
 
 if __name__ == "__main__":

@@ -52,17 +52,17 @@ def peak_megabytes() -> float:
 
 
 def main() -> None:
-    folder, what = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "5"
+    folder, argument = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "5"
     path = folder / "embeddings.parquet"
-    if what in ("train", "score"):
+    if argument in ("train", "score"):
         start = time.perf_counter()
-        text = (train if what == "train" else score)(str(path))
+        text = (train if argument == "train" else score)(str(path))
         seconds = time.perf_counter() - start
-        print(f"{what}: {text} in {seconds:.0f} s, peak memory {peak_megabytes():.0f} MB", flush=True)
+        print(f"{argument}: {text} in {seconds:.0f} s, peak memory {peak_megabytes():.0f} MB", flush=True)
         return
     try:
         start = time.perf_counter()
-        n_rows = write(path, float(what))
+        n_rows = write(path, float(argument))
         size = path.stat().st_size / 1e9
         print(f"file: {size:.2f} GB, {n_rows:,} rows, written in {time.perf_counter() - start:.0f} s", flush=True)
         for step in ("train", "score"):

@@ -31,19 +31,19 @@ def rows(n: int, dim: int, seed: int) -> tuple[Tensor, Tensor]:
 
 def timed(run: Any) -> tuple[float, Any]:
     began = time.perf_counter()
-    found = run()
-    return time.perf_counter() - began, found
+    outcome = run()
+    return time.perf_counter() - began, outcome
 
 
-def measure(z: Tensor, labelled: Tensor, threads: int, most: int) -> list[dict[str, Any]]:
+def measure(z: Tensor, labelled: Tensor, threads: int, max_iter: int) -> list[dict[str, Any]]:
     torch.set_num_threads(threads)
     start = seed_centres(z, labelled, Generator().manual_seed(0))
-    seconds, ours = timed(lambda: lloyd(z, labelled, start, max_iter=most))
+    seconds, ours = timed(lambda: lloyd(z, labelled, start, max_iter=max_iter))
     lines = [{"what": "pucl", "seconds": seconds, "iterations": ours.iterations}]
     cluster = import_module("sklearn.cluster")
-    how: dict[str, Any] = {"init": start.numpy(), "n_init": 1, "max_iter": most, "tol": 0, "algorithm": "lloyd"}
+    options: dict[str, Any] = {"init": start.numpy(), "n_init": 1, "max_iter": max_iter, "tol": 0, "algorithm": "lloyd"}
     with threadpool_limits(threads):
-        seconds, theirs = timed(lambda: cluster.KMeans(2, **how).fit(z.numpy()))
+        seconds, theirs = timed(lambda: cluster.KMeans(2, **options).fit(z.numpy()))
     lines.append({"what": "scikit-learn", "seconds": seconds, "iterations": int(theirs.n_iter_)})
     try:
         faiss = import_module("faiss")

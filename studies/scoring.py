@@ -53,10 +53,10 @@ def score(folder: Path, name: str) -> None:
 
     model = load_model(folder / "model")
     before, start = peak_megabytes(), time.perf_counter()
-    found = score_to_file(model, folder / f"{name}.parquet", folder / f"{name}-scores.parquet", id_column="id")
+    scored = score_to_file(model, folder / f"{name}.parquet", folder / f"{name}-scores.parquet", id_column="id")
     seconds = time.perf_counter() - start
     print(
-        f"{found.rows:,} rows × {DIMENSIONS} in {seconds:.1f} s: {found.rows / seconds:,.0f} rows/s, "
+        f"{scored.rows:,} rows × {DIMENSIONS} in {seconds:.1f} s: {scored.rows / seconds:,.0f} rows/s, "
         f"peak memory {peak_megabytes() - before:.0f} MB above the {before:.0f} MB of the loaded model",
         flush=True,
     )

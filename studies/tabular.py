@@ -241,8 +241,8 @@ def judge(method: Method, parts: Split, seed: int, truth: bool) -> Line:
         with warnings.catch_warnings(action="ignore"):
             answer = method(given)
             seconds = time.perf_counter() - began
-            found, score = answer(parts.x_test)
-            at_cut, ranked = evaluate(parts.y_test, np.where(found, 1.0, -1.0)), evaluate(parts.y_test, score)
+            predicted, score = answer(parts.x_test)
+            at_cut, ranked = evaluate(parts.y_test, np.where(predicted, 1.0, -1.0)), evaluate(parts.y_test, score)
     except SkippedError:
         raise
     except Exception as error:  # a peer that fails on a split is a result, not the end of the run
@@ -256,11 +256,11 @@ def read(path: Path) -> list[Line]:
 
 
 def where() -> Line:
-    found = vars(provenance())
+    origin = vars(provenance())
     for name in ("scikit-learn", "pulearn", "pu-toolbox"):
         with suppress(PackageNotFoundError):
-            found["versions"][name] = version(name)
-    return found
+            origin["versions"][name] = version(name)
+    return origin
 
 
 def compute(raw: Path, sets: list[str], methods: list[str], seeds: range) -> Iterator[tuple[str, str]]:
@@ -287,13 +287,13 @@ def summary(lines: list[Line]) -> list[Line]:
     for line in lines:
         config = line["config"]
         cells.setdefault((config["set"], config["method"]), {})[config["seed"]] = line["metrics"]
-    found = []
+    rows = []
     for (name, method), by_seed in cells.items():
         well = {seed: metrics for seed, metrics in by_seed.items() if "error" not in metrics}
         metrics: Line = {"seeds": len(by_seed), "errors": len(by_seed) - len(well)}
-        for what in ("accuracy", "f1", "auc", "seconds") if well else ():
-            values = np.array([one[what] for one in well.values()])
-            metrics |= {what: round(float(values.mean()), 3), f"{what}_std": round(float(values.std()), 3)}
+        for metric in ("accuracy", "f1", "auc", "seconds") if well else ():
+            values = np.array([run[metric] for run in well.values()])
+            metrics |= {metric: round(float(values.mean()), 3), f"{metric}_std": round(float(values.std()), 3)}
         own = cells.get((name, OURS), {})
         both = [seed for seed in well if "accuracy" in own.get(seed, {})]
         if len(both) > 1 and method != OURS:
@@ -301,21 +301,21 @@ def summary(lines: list[Line]) -> list[Line]:
             error = difference.std(ddof=1) / len(both) ** 0.5
             metrics |= {"difference": round(float(difference.mean()), 3), "difference_se": round(float(error), 3)}
         knows = {"knows": TRUTH[method]} if method in TRUTH else {}
-        found.append({"config": {"set": name, "method": method, **knows}, "metrics": metrics})
-    return found
+        rows.append({"config": {"set": name, "method": method, **knows}, "metrics": metrics})
+    return rows
 
 
 def show(lines: list[Line]) -> None:
     print(f"\n{'set':7} {'method':38} seeds  errors  accuracy        F1              AUC             seconds   − pucl")
     for name in LABELLED:
-        here = [line for line in lines if line["config"]["set"] == name]
-        here.sort(key=lambda line: -line["metrics"].get("accuracy", -1))
-        bar = next((line for line in here if line["config"]["method"].startswith("pu-toolbox/")), None)
-        for line in here:
+        of_set = [line for line in lines if line["config"]["set"] == name]
+        of_set.sort(key=lambda line: -line["metrics"].get("accuracy", -1))
+        bar = next((line for line in of_set if line["config"]["method"].startswith("pu-toolbox/")), None)
+        for line in of_set:
             m, config = line["metrics"], line["config"]
             start = f"{name:7} {config['method']:38} {m['seeds']:5}  {m['errors']:6}"
             figures = ("accuracy", "f1", "auc") if "accuracy" in m else ()
-            shown = "  ".join(f"{m[what]:6.2f} ± {m[what + '_std']:5.2f}" for what in figures)
+            shown = "  ".join(f"{m[metric]:6.2f} ± {m[metric + '_std']:5.2f}" for metric in figures)
             gap = f"{m['difference']:+7.2f} ± {m['difference_se']:.2f}" if "difference" in m else ""
             note = f"  knows {config['knows']}" if "knows" in config else "  the bar" if line is bar else ""
             print(f"{start}  {shown}  {m.get('seconds', 0):8.3f}  {gap}{note}")
@@ -337,12 +337,12 @@ def main() -> None:
     seeds = range(options.first, options.first + options.seeds)
     for name, reason in compute(options.raw, options.sets, methods, seeds):
         print(f"{name} skipped: {reason}", flush=True)
-    for name, what in NEEDS.items():
-        print(f"pu-toolbox/{name} skipped: its defaults cannot build it, it needs {what}")
-    found = summary([line for line in read(options.raw) if line["config"]["seed"] in seeds])
+    for name, missing in NEEDS.items():
+        print(f"pu-toolbox/{name} skipped: its defaults cannot build it, it needs {missing}")
+    rows = summary([line for line in read(options.raw) if line["config"]["seed"] in seeds])
     about = {"seeds": [seeds.start, seeds.stop - 1], **where()}
-    options.out.write_text("".join(json.dumps({**line, **about}) + "\n" for line in found), encoding="utf-8")
-    show(found)
+    options.out.write_text("".join(json.dumps({**line, **about}) + "\n" for line in rows), encoding="utf-8")
+    show(rows)
 
 
 if __name__ == "__main__":

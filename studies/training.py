@@ -114,11 +114,11 @@ def floor_and_parts(name: str, x: Tensor, labelled: Tensor, options: argparse.Na
         "loss": (loss, None),
         "optimiser": (optimiser.step, None),
     }
-    found = {}
+    times = {}
     for part, (step, random) in steps.items():
         run = captured(step, random) if cuda else step
-        found[part] = milliseconds(run, cuda=cuda, repeats=options.repeats)
-    return found
+        times[part] = milliseconds(run, cuda=cuda, repeats=options.repeats)
+    return times
 
 
 def dim(name: str, shape: tuple[int, ...]) -> int:
@@ -130,8 +130,8 @@ def dim(name: str, shape: tuple[int, ...]) -> int:
 def job(
     name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace, seed: int, capture: bool | None = None
 ) -> PreparedRun:
-    how: dict[str, Any] = {"compile": options.compile, "capture": capture}
-    config = TrainConfig(epochs=options.epochs, batch_size=options.batch, seed=seed, **how)
+    speed_options: dict[str, Any] = {"compile": options.compile, "capture": capture}
+    config = TrainConfig(epochs=options.epochs, batch_size=options.batch, seed=seed, **speed_options)
     return prepare(x, labelled, encoder=name, view="simclr", config=config, device=options.device)
 
 
@@ -144,39 +144,39 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     generator = Generator().manual_seed(0)
     x = torch.randint(256, (options.rows, *shape), generator=generator, dtype=torch.uint8)
     labelled = torch.arange(options.rows) < options.rows // 50
-    found: dict[str, Any] = {"encoder": name, "shape": shape, "batch": options.batch, "compile": options.compile}
+    figures: dict[str, Any] = {"encoder": name, "shape": shape, "batch": options.batch, "compile": options.compile}
     if options.jobs > 1:
-        return found | jobs(name, x, labelled, options)
+        return figures | jobs(name, x, labelled, options)
     device = torch.device(options.device)
     parts = floor_and_parts(name, x[: options.batch].to(device), labelled[: options.batch].to(device), options)
     work = job(name, x, labelled, options, seed=0)
     train_together([work.run])
     rate = speed(work)
-    found |= {
+    figures |= {
         "images_per_second": round(rate, 1),
         "seconds_per_50000": round(50_000 / rate, 3),
         "floor_images_per_second": round(options.batch / parts["floor"] * 1e3, 1),
         "share_of_floor": round(rate * parts["floor"] / options.batch / 1e3, 3),
         "milliseconds": {part: round(value, 3) for part, value in parts.items()},
     }
-    return found
+    return figures
 
 
 def jobs(name: str, x: Tensor, labelled: Tensor, options: argparse.Namespace) -> dict[str, Any]:
     """Seconds of training: runs in turn on one card, the same runs one after another, and those without graphs."""
     train_together([job(name, x, labelled, options, 0).run])  # warms up
-    found: dict[str, Any] = {"jobs": options.jobs, "epochs": options.epochs}
-    for how in ("together", "one after another", "one after another, no graphs"):
-        capture = False if "no graphs" in how else None
+    seconds: dict[str, Any] = {"jobs": options.jobs, "epochs": options.epochs}
+    for order in ("together", "one after another", "one after another, no graphs"):
+        capture = False if "no graphs" in order else None
         works = [job(name, x, labelled, options, seed, capture) for seed in range(options.jobs)]
-        groups = [works] if how == "together" else [[work] for work in works]
+        groups = [works] if order == "together" else [[work] for work in works]
         began = time.perf_counter()
         for group in groups:
             train_together([work.run for work in group])
-        found[how] = round(time.perf_counter() - began, 3)
-    for how in ("one after another", "one after another, no graphs"):
-        found[f"times faster than {how}"] = round(found[how] / found["together"], 2)
-    return found
+        seconds[order] = round(time.perf_counter() - began, 3)
+    for order in ("one after another", "one after another, no graphs"):
+        seconds[f"times faster than {order}"] = round(seconds[order] / seconds["together"], 2)
+    return seconds
 
 
 def main() -> None:

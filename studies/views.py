@@ -45,20 +45,20 @@ def candidates(x: Tensor, *, compiled: bool) -> dict[str, Callable[[], object]]:
     generator = Generator(device=x.device).manual_seed(0)
     view = make_view("simclr")
     twice = torch.cat([x, x])
-    found: dict[str, Callable[[], object]] = {
+    runs: dict[str, Callable[[], object]] = {
         "pucl simclr, both views in one call": lambda: view(twice, generator),
         "pucl simclr, two calls": lambda: (view(x, generator), view(x, generator)),
     }
     if compiled:
         fast = make_view("simclr", compiled=True)
-        found["pucl simclr, one call, compiled"] = lambda: fast(twice, generator)
+        runs["pucl simclr, one call, compiled"] = lambda: fast(twice, generator)
     if x.is_cuda:
-        found["pucl simclr, one call, CUDA graph"] = captured(view, twice)
+        runs["pucl simclr, one call, CUDA graph"] = captured(view, twice)
     kornia = kornia_pipeline((x.shape[2], x.shape[3]))
     if kornia is not None:
         version, pipeline = kornia
-        found[f"kornia {version}"] = lambda: (pipeline(x), pipeline(x))
-    return found
+        runs[f"kornia {version}"] = lambda: (pipeline(x), pipeline(x))
+    return runs
 
 
 def captured(view: View, x: Tensor) -> Callable[[], object]:

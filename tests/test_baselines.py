@@ -94,7 +94,7 @@ def test_a_missing_prior_is_said(entry: Entry) -> None:
     if not entry.needs_prior:
         assert why_not(entry.name, "image", None) is None
         return
-    text = f"baseline '{entry.name}': prior must be a number strictly between 0 and 1, which the method needs; got None"
+    text = f"baseline '{entry.name}': prior must be a number strictly between 0 and 1 for this method; got None"
     with pytest.raises(InputError, match=re.escape(text)):
         fit_baseline(entry.name, x, s)
 
@@ -137,5 +137,5 @@ def test_a_loss_that_is_not_finite_stops_the_run() -> None:
 
 def test_rows_too_large_for_the_device_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pucl.baselines.fits", lambda *_: False)
-    with pytest.raises(RunError, match="baseline 'naive': x has 0.0 GiB and must lie on cpu, which has too little"):
+    with pytest.raises(RunError, match="baseline 'naive': x has 0.0 GiB and does not fit on cpu"):
         fit("naive", "digits")

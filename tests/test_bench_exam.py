@@ -12,7 +12,7 @@ import torch
 
 from pucl.bench.run import exam as exams
 from pucl.bench.run import work
-from pucl.bench.run.exam import Observed, pose
+from pucl.bench.run.exam import ObservedRows, pose
 from pucl.bench.run.stages import Embedded, fit_readout
 from pucl.data import Dataset, load
 from pucl.encoders.plain import raw_encoder
@@ -31,7 +31,7 @@ def test_all_methods_see_the_same_labelled_rows() -> None:
         assert np.array_equal(seen.x, sets[0].x) and np.array_equal(seen.s, sets[0].s)
     again = pose(replace(one.place, seed=1))[0]
     assert again.x.shape != sets[0].x.shape or not np.array_equal(again.x[again.s], sets[0].x[sets[0].s])
-    assert {field.name for field in fields(Observed)} == {"x", "s", "seed"}
+    assert {field.name for field in fields(ObservedRows)} == {"x", "s", "seed"}
 
 
 class Sealed:

@@ -211,7 +211,7 @@ def test_a_newer_format(tmp_path: Path) -> None:
         ({**RUN, "config": {"epochs": 300, "projection": (1, 2)}}, "projection was [512, 128]; this run has [1, 2]."),
         ({**RUN, "config": {"epochs": 300}}, "config.projection was [512, 128]; this run has none."),
         ({**RUN, "config": None}, "config was {'epochs': 300, 'projection': [512, 128]}; this run has None."),
-        ({**RUN, "more": "x"}, "more was not there; this run has 'x'."),
+        ({**RUN, "more": "x"}, "more was not set; this run has 'x'."),
         ({"config": RUN["config"]}, "data was 'abc'; this run has none."),
     ],
 )
@@ -231,11 +231,9 @@ def test_equal_runs_are_equal_after_json(tmp_path: Path) -> None:
 def test_somebody_elses_checkpoints_are_not_written_over(tmp_path: Path) -> None:
     keep(tmp_path, 5)
     for step in (4, 5):
-        with pytest.raises(
-            InputError, match="there is one of step 5 already. Resume, delete it or give another folder"
-        ):
+        with pytest.raises(InputError, match="step 5 is saved there already. Resume, delete it or give another folder"):
             keep(tmp_path, step)
-    with pytest.raises(InputError, match="there is one of step 5 already"):
+    with pytest.raises(InputError, match="step 5 is saved there already"):
         check_unused(tmp_path)
     assert names(tmp_path) == pairs(5)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pucl.bench.demo import Demo, run_demo
 from pucl.cli.console import images_as_text, scores_table
-from pucl.metrics import Scores
+from pucl.metrics import Evaluation
 
 
 def accuracy(demo: Demo, name: str) -> float:
@@ -67,5 +67,5 @@ def test_scores_are_shown_in_percent() -> None:
 
     console = Console(width=100)
     with console.capture() as shown:
-        console.print(scores_table("title", {"naive": Scores(accuracy=0.4484, f1=0.1, auc=0.7)}))
+        console.print(scores_table("title", {"naive": Evaluation(accuracy=0.4484, f1=0.1, auc=0.7)}))
     assert "44.8" in shown.get() and "70.0" in shown.get()

@@ -85,7 +85,7 @@ def test_a_new_run_does_not_write_over_a_log(tmp_path: Path) -> None:
     log(path, 1, 2)
     whole = path.read_bytes()
     with pytest.raises(
-        InputError, match="log .*log.jsonl: there is one already. Delete it, give another file or resume"
+        InputError, match="log .*log.jsonl: the file exists already. Delete it, give another file or resume"
     ):
         RunLog(path)
     assert path.read_bytes() == whole
@@ -218,7 +218,7 @@ def test_what_tensorboard_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     RunLog(None, tmp_path / "tb", resume_from=4).close()
     assert writers[1].purge_step == 5
     (tmp_path / "log.jsonl").write_text("full")
-    with pytest.raises(InputError, match="there is one already"):
+    with pytest.raises(InputError, match="the file exists already"):
         RunLog(tmp_path / "log.jsonl", tmp_path / "tb")
     assert writers[2].closed, "nothing stays open"
     with pytest.raises(InputError, match="RunLog: tensorboard must be a folder; got the file"):

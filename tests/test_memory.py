@@ -109,7 +109,7 @@ def test_another_error_is_not_swallowed() -> None:
 
 def test_advice_is_one_line() -> None:
     assert isinstance(does_not_fit(8192, 2048), RunError)
-    assert str(does_not_fit(8192, 2048)) == "batch_size 8192 does not fit into memory; 2048 would"
+    assert str(does_not_fit(8192, 2048)) == "a batch size of 8192 does not fit into memory; 2048 would"
     nothing = str(does_not_fit(8192, 0))
-    assert nothing.startswith("batch_size 8192 does not fit into memory, and neither does a batch of 2: use a smaller")
+    assert nothing.startswith("a batch size of 8192 does not fit into memory, not even one of 2: use a smaller")
     assert "\n" not in nothing

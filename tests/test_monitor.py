@@ -292,7 +292,10 @@ def test_labels_learnt_by_heart(value: float, n_seen: int, n_held: int, alarm: b
     assert bool(found) is alarm
     if alarm:
         (line,) = found
-        assert line.startswith("the encoder learns who is labelled: ") and f"{n_held} held out (AUC {value:.2f}" in line
+        assert (
+            line.startswith("the encoder memorises which rows are labelled: ")
+            and f"{n_held} held out (AUC {value:.2f}" in line
+        )
 
 
 def test_a_healthy_run_is_left_in_peace() -> None:

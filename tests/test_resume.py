@@ -163,6 +163,8 @@ def test_a_loss_of_nan_stops_the_run_and_keeps_the_checkpoint(tmp_path: Path) ->
         return x * float("nan") if calls else x
 
     calls: list[Epoch] = []
-    with pytest.raises(RunError, match=r"the loss is nan after epoch 2 of 5: lower learning_rate .* from before"):
+    with pytest.raises(
+        RunError, match=r"the loss is nan after epoch 2 of 5: lower the learning rate .* are older and intact"
+    ):
         run(view=poison, on_epoch=calls.append, checkpoints=Checkpoints(tmp_path, every=1))
     assert [path.name for path in tmp_path.glob("*.json")] == ["step-00000004.json"]

@@ -208,7 +208,7 @@ def test_out_of_memory_names_a_batch_that_fits() -> None:
             out: Tensor = self.layer(x.flatten(1))
             return out
 
-    with pytest.raises(RunError, match="batch_size 512 does not fit into memory; 32 would"):
+    with pytest.raises(RunError, match="a batch size of 512 does not fit into memory; 32 would"):
         pretrain(X, S, encoder=Hungry(), config=replace(QUICK, batch_size=512))
 
 

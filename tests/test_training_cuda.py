@@ -84,5 +84,5 @@ def test_out_of_memory_names_a_batch_that_fits() -> None:
             out: Tensor = self.inner(x) + wide[:, :1]
             return out
 
-    with pytest.raises(RunError, match=r"batch_size 512 does not fit into memory; \d+ would"):
+    with pytest.raises(RunError, match=r"a batch size of 512 does not fit into memory; \d+ would"):
         pretrain(X, S, encoder=Hungry(), view="simclr", config=replace(CONFIG, batch_size=512), device="cuda")

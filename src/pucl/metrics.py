@@ -13,7 +13,7 @@ OWNER = "pucl.evaluate"
 
 
 @dataclass(frozen=True)
-class Scores:
+class Evaluation:
     """Accuracy and F1 at the decision threshold, and the AUC over all thresholds, each within [0, 1]."""
 
     accuracy: float
@@ -24,7 +24,7 @@ class Scores:
         return f"accuracy {self.accuracy:.3f}, F1 {self.f1:.3f}, AUC {self.auc:.3f}"
 
 
-def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Scores:
+def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Evaluation:
     """Compare logits with the truth y, as bool, {0, 1} or {-1, 1}; a row counts as positive above `threshold`."""
     truth, score = _truth(y), np.asarray(logits, dtype=np.float64)
     if truth.ndim != 1 or truth.shape != score.shape:
@@ -38,7 +38,7 @@ def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Scores:
     predicted = score > threshold
     hits = int((predicted & truth).sum())
     f1 = 2 * hits / max(1, int(predicted.sum() + truth.sum()))
-    return Scores(float((predicted == truth).mean()), f1, auc(score[truth], score[~truth])[0])
+    return Evaluation(float((predicted == truth).mean()), f1, auc(score[truth], score[~truth])[0])
 
 
 def _truth(y: Any) -> NDArray[np.bool_]:

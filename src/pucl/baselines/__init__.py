@@ -70,21 +70,21 @@ def fit_baseline(
     reason = why_not(name, "image" if rows.ndim == 4 else "vector", given)
     if reason is not None:
         raise InputError(f"{reason}", owner=owner)
-    how = _settings(name, settings)
+    chosen = _settings(name, settings)
     place = pick_device(device)
     if not fits(rows, place, None):
         size = rows.numel() * rows.element_size() / 2**30
-        raise RunError(f"{owner}: x has {size:.1f} GiB and must lie on {place}, which has too little; use device='cpu'")
+        raise RunError(f"{owner}: x has {size:.1f} GiB and does not fit on {place}; use device='cpu'")
     problem = PUProblem(
         owner=owner,
         x=rows.to(place),
         labelled=labelled.to(place),
         prior=given,
-        encoder=encoder or how.encoder or default_encoder(tuple(rows.shape[1:])),
+        encoder=encoder or chosen.encoder or default_encoder(tuple(rows.shape[1:])),
         standardise=Standardise.of(rows).to(place),
         seed=check_count(owner, "seed", seed, low=0),
     )
-    scorer: nn.Module = entry.function(problem, how)
+    scorer: nn.Module = entry.function(problem, chosen)
     for module in scorer.modules():
         if isinstance(module, Network):
             module.low = False  # what is reported is computed in float32
@@ -124,7 +124,7 @@ def why_not(name: str, kind: Kind, prior: float | None) -> str | None:
     if kind not in entry.inputs and not (kind == "vector" and "table" in entry.inputs):
         return f"x must be {' or '.join(entry.inputs)} data; got {kind} data"
     if entry.needs_prior and prior is None:
-        return "prior must be a number strictly between 0 and 1, which the method needs; got None"
+        return "prior must be a number strictly between 0 and 1 for this method; got None"
     return None
 
 

@@ -140,8 +140,8 @@ def _first(problem: PUProblem, settings: DistPUSettings, network: Network) -> No
 
 
 def _second(problem: PUProblem, settings: DistPUSettings, network: Network) -> None:
-    how = settings.second
-    learner = Learner(network, how)
+    second = settings.second
+    learner = Learner(network, second)
     labels = torch.sigmoid(problem.scores(network))
     late = torch.zeros((), device=problem.device)
     size = settings.batch_size + (settings.labelled_batch or 0)
@@ -163,6 +163,6 @@ def _second(problem: PUProblem, settings: DistPUSettings, network: Network) -> N
         return loss.detach()
 
     def begin(epoch: int) -> None:
-        late.fill_(settings.late_entropy * growth(epoch, how.epochs))
+        late.fill_(settings.late_entropy * growth(epoch, second.epochs))
 
-    train(problem, how, update, learner, phase="second", draws=draws, before_epoch=begin)
+    train(problem, second, update, learner, phase="second", draws=draws, before_epoch=begin)

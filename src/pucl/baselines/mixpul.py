@@ -85,7 +85,7 @@ def mixpul(problem: PUProblem, settings: MixPULSettings = DEFAULT) -> nn.Module:
     steps with Adam: there optimiser and batches are those of P3Mix's authors for this network, epochs of 20 steps of
     512 rows each, Adam 5e-5 (0.5, 0.99), halved at epochs 20, 40, …, 100, weight decay 1e-6.
     """
-    steps = _Steps(problem, settings)
+    steps = _MixPULSteps(problem, settings)
     labelled_rows = problem.part(torch.cat([problem.positives, steps.negatives]))
     first = replace(settings, epochs=settings.first_epochs, batch_size=steps.n)
     train(labelled_rows, first, steps.first, steps.learner, phase="first", draws=steps.first_draws)
@@ -96,7 +96,7 @@ def mixpul(problem: PUProblem, settings: MixPULSettings = DEFAULT) -> nn.Module:
     return steps.network
 
 
-class _Steps:
+class _MixPULSteps:
     """The steps of both phases and what they draw; a batch with labels is n rows of P and n taken for negative."""
 
     def __init__(self, problem: PUProblem, settings: MixPULSettings) -> None:

@@ -66,8 +66,8 @@ def nnpu_mixup(problem: PUProblem, settings: MixUpSettings = DEFAULT) -> nn.Modu
     learner, prior, kinds = Learner(network, settings), problem.share, (problem.positives, problem.unlabelled)
 
     def risk(logits: Tensor, labelled: Tensor) -> Tensor:
-        how = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma}
-        return non_negative(logits, labelled, prior=prior, **how)  # type: ignore[arg-type]
+        options = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma}
+        return non_negative(logits, labelled, prior=prior, **options)  # type: ignore[arg-type]
 
     def apart(batch: PUBatch) -> Tensor:
         partner = alike(batch.labelled, *kinds, problem.generator)

@@ -54,8 +54,8 @@ def pusb(problem: PUProblem, settings: NnPUSettings = DEFAULT) -> nn.Module:
     """
 
     def risk(logits: Tensor, labelled: Tensor) -> Tensor:
-        how = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma}
-        return non_negative(logits, labelled, prior=problem.share, **how)  # type: ignore[arg-type]
+        options = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma}
+        return non_negative(logits, labelled, prior=problem.share, **options)  # type: ignore[arg-type]
 
     network = minimise(problem, settings, risk)
     return Moved(network, prior_threshold(problem.scores(network, problem.unlabelled), problem.share))

@@ -20,7 +20,7 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import InputError
 from pucl.heads import fit_head
-from pucl.metrics import Scores, evaluate
+from pucl.metrics import Evaluation, evaluate
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.training import TrainConfig, pretrain
 from pucl.training.reporting import Epoch
@@ -31,7 +31,7 @@ EPOCHS = 60
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found.
+    """Results of the demo.
 
     Attributes:
         sample: which rows were labelled and which were not.
@@ -44,7 +44,7 @@ class Demo:
     """
 
     sample: PUSample
-    scores: dict[str, Scores]
+    scores: dict[str, Evaluation]
     prior: float
     images: Any
     probabilities: list[float]
@@ -86,13 +86,13 @@ def run_demo(
     on_step("picture", 0.9)
     picture = _picture(z, sample, data, folder, seed)
     surest = _surest(pseudo, torch.from_numpy(sample.s))
-    found = [round(float(p), 4) for p in pseudo.probability[surest]]
+    probabilities = [round(float(p), 4) for p in pseudo.probability[surest]]
     report = _save(folder, seed, config, sample, scores, pseudo.prior)
     on_step("done", 1.0)
-    return Demo(sample, scores, pseudo.prior, x[surest, 0].numpy(), found, picture, report)
+    return Demo(sample, scores, pseudo.prior, x[surest, 0].numpy(), probabilities, picture, report)
 
 
-def _on_pixels(x: Tensor, x_test: Tensor, sample: PUSample, data: Dataset, seed: int) -> dict[str, Scores]:
+def _on_pixels(x: Tensor, x_test: Tensor, sample: PUSample, data: Dataset, seed: int) -> dict[str, Evaluation]:
     pixels = Encoder(Standardise.of(x), nn.Flatten())
     z, z_test = embed(pixels, x), embed(pixels, x_test)
     head = fit_head(z, sample.s, pseudo_label(z, sample.s, seed=seed))
@@ -120,7 +120,7 @@ def _picture(z: Tensor, sample: PUSample, data: Dataset, folder: Path, seed: int
 
 
 def _save(
-    folder: Path, seed: int, config: TrainConfig, sample: PUSample, scores: dict[str, Scores], prior: float
+    folder: Path, seed: int, config: TrainConfig, sample: PUSample, scores: dict[str, Evaluation], prior: float
 ) -> Path:
     content = {
         "task": {"data": "digits", "n_labelled": N_LABELLED, "setting": sample.setting, "true_prior": sample.prior},

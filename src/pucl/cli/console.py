@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from pucl.metrics import Scores
+    from pucl.metrics import Evaluation
     from pucl.registry import Entry
 
 BLOCKS = " ▄▀█"  # (upper, lower) pixel: neither, lower, upper, both
@@ -27,7 +27,7 @@ def entries_table(family: str, entries: Mapping[str, "Entry"]) -> Table:
     return table
 
 
-def scores_table(title: str, scores: Mapping[str, "Scores"]) -> Table:
+def scores_table(title: str, scores: Mapping[str, "Evaluation"]) -> Table:
     """Accuracy, F1 and AUC in percent, one method per row."""
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("method", no_wrap=True)

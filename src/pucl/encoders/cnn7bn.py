@@ -1,4 +1,4 @@
-"""A 7-layer all-convolutional network with batch norm: the cnn7 of today."""
+"""A 7-layer all-convolutional network with batch norm: a modern cnn7."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""Embeddings: what a trained encoder makes of rows, in batches."""
+"""Embeddings of rows by a trained encoder, in batches."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ OWNER = "pucl.embed"
 
 @torch.no_grad()
 def embed(encoder: nn.Module, x: Any, *, batch_size: int = 4096, normalise: bool = True) -> Tensor:
-    """The encoder's output for every row, (n, k), L2-normalised unless told otherwise.
+    """The encoder's output for every row, (n, k), L2-normalised unless `normalise` is False.
 
     Rows go through in batches on the encoder's device; the result comes back on the device of `x`.
     """

@@ -1,4 +1,4 @@
-"""From what people have (uint8 images, float rows) to what a network wants: floats of zero mean and unit spread."""
+"""Inputs of networks: uint8 images or float rows as floats of zero mean and unit spread."""
 
 import math
 import warnings
@@ -14,10 +14,10 @@ PIECE = 1 << 22  # numbers looked at together, so that a large set needs no seco
 
 
 def as_rows(x: Any, *, owner: str) -> Tensor:
-    """People's rows as a tensor: images (n, c, h, w) as uint8 or float, tables and vectors (n, d) as float.
+    """Rows from a user as a tensor: images (n, c, h, w) as uint8 or float, tables and vectors (n, d) as float.
 
-    uint8 and float32 arrays are not copied, so a memory-mapped file stays on the disk. They may be read-only: whoever
-    gets the rows must not write into them.
+    uint8 and float32 arrays are not copied, so a memory-mapped file stays on the disk. They may be read-only: never
+    write into the result.
     """
     with warnings.catch_warnings():  # torch has no read-only tensors and says so; rows are only ever read
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)

@@ -33,7 +33,7 @@ def pca_encoder(rows: Tensor, *, seed: int = 0) -> Encoder:
 
 
 def plain_encoder(rows: Tensor, *, use_pca: bool = False, seed: int = 0) -> tuple[str, Encoder]:
-    """The encoder without training and its name: `raw`, or `pca` where it is asked for or rows are wide."""
+    """The encoder without training and its name: `raw`, or `pca` if `use_pca` is set or rows are wide."""
     if use_pca or flat_size(tuple(rows.shape[1:])) > WIDE:
         return PCA, pca_encoder(rows, seed=seed)
     return RAW, raw_encoder(rows)

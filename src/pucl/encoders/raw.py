@@ -8,7 +8,7 @@ from pucl.registry import register
 
 
 class Raw(nn.Module):
-    """Rows flattened, with a constant beside them."""
+    """Rows flattened, with a constant as one more feature."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ def resnet50(input_shape: Shape, *, stem: str | None = None) -> nn.Module:
 class Stem(nn.Module):
     """What stands before the blocks: convolution, batch norm, ReLU, for large images max-pooling.
 
-    Without pooling its maps come twice, for the two ways through the first block.
+    Without pooling its maps come twice, for the main path and the shortcut of the first block.
     """
 
     def __init__(self, channels: int, kind: str) -> None:
@@ -63,7 +63,7 @@ class Stem(nn.Module):
 class Residual(nn.Module):
     """A residual block: ReLU(norm(main(x)) + shortcut(x)); the shortcut is a 1 × 1 convolution where shapes change.
 
-    Between blocks the same maps travel twice, one for each way: see `NormReLU.forward_twice`.
+    Between blocks the same maps are passed twice, for the main path and the shortcut: see `NormReLU.forward_twice`.
     """
 
     def __init__(self, main: nn.Module, before: int, after: int, stride: int, *, last: bool) -> None:

@@ -42,7 +42,7 @@ def save_encoder(
         name: the registered encoder its network was made by, or None for a network of one's own.
         input_shape: the shape of one row.
         options: what the network was made with, besides the shape.
-        extra: whatever else should be known later, such as the training's settings.
+        extra: anything else to keep, such as the settings of the training.
 
     Returns:
         The folder.
@@ -109,11 +109,13 @@ def _read_about(folder: Path) -> dict[str, Any]:
         about = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {_line(error)}", owner=LOAD) from None
-    found = about.get("format") if isinstance(about, dict) else None
-    if not isinstance(found, int):
+    file_format = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(file_format, int):
         raise bad_argument(LOAD, str(path), "written by save_encoder", Described("another JSON file"))
-    if found > FORMAT:
-        by = Described(f"format {found}, written by pucl {about.get('version', '(unknown)')}; a newer pucl can read it")
+    if file_format > FORMAT:
+        by = Described(
+            f"format {file_format}, written by pucl {about.get('version', '(unknown)')}; a newer pucl can read it"
+        )
         raise bad_argument(LOAD, str(path), f"of format {FORMAT} or lower", by)
     kinds = {"name": str | None, "input_shape": list, "options": dict, "sha256": str}
     wrong = [key for key, kind in kinds.items() if key not in about or not isinstance(about[key], kind)]

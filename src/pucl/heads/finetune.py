@@ -89,13 +89,16 @@ def _with_old_arguments(tune: Function) -> Function:
         other = {name: options.pop(name) for name in ("trust", "labelled_share") if name in options}
         if renew and options.get("teacher") is not None:
             raise bad_argument(
-                FINE_TUNE, "teacher", "given with renew=False: what it says are the targets", options["teacher"]
+                FINE_TUNE,
+                "teacher",
+                "given with renew=False, where its predictions are the targets",
+                options["teacher"],
             )
         advice = (
-            f"labels that the network renews are {SELF_TRAIN}(x, s, pseudo, encoder, pucl.TuneConfig(...)) now; "
-            f"without a config, {FINE_TUNE} still renews them until pucl {UNTIL}"
+            f"call {SELF_TRAIN}(x, s, pseudo, encoder, pucl.TuneConfig(...)) for labels that the network renews; "
+            f"without a config, {FINE_TUNE} does so until pucl {UNTIL}"
             if renew
-            else f"give {', '.join(moved)} as config=pucl.TuneConfig(...), without renew; the old way goes with {UNTIL}"
+            else f"give {', '.join(moved)} as config=pucl.TuneConfig(...), without renew; old calls end with {UNTIL}"
         )
         warnings.warn(f"{FINE_TUNE}: {advice}", FutureWarning, stacklevel=2)
         if not renew:
@@ -134,11 +137,11 @@ def fine_tune(
         pseudo: pseudo-labels of the rows.
         encoder: raw rows → embeddings; it stays as it is.
         config: how to train. Until pucl 0.3, a call without it renews the labels as `self_train` does, and warns.
-        confident: the share of the unlabelled rows that is used, within (0, 1]: the most reliable of either class.
-        weighted: whether reliability counts; all used rows alike otherwise.
-        soft: take the probabilities for targets instead of the labels, and all used rows alike.
-        teacher: a module from float rows on the device to logits (n,), in place of all targets: what it says of the
-            very view, mixed or not, that the network is shown.
+        confident: the share of unlabelled rows to use, within (0, 1]: the most reliable ones of each class.
+        weighted: weight rows by their reliability; otherwise all used rows count alike.
+        soft: take probabilities as targets instead of labels; all used rows count alike.
+        teacher: a module from float rows on the device to logits (n,), whose predictions replace all targets; it
+            sees the same view, mixed or not, as the network.
         device: where to train, in bfloat16 on a GPU and in float32 on a CPU; a GPU if there is one.
 
     Returns:
@@ -179,9 +182,9 @@ def self_train(
         pseudo: pseudo-labels of the rows, for the first epoch, and π̂.
         encoder: raw rows → embeddings; it stays as it is.
         config: how to train.
-        trust: β, within [0, 1]: how much a likely positive counts as one.
+        trust: β, within [0, 1]: the weight of a likely positive among the positives.
         labelled_share: the share of labelled rows in every batch; when not given, that of the data, but at least 0.05.
-            With a large one, a large network memorises the labelled rows.
+            With a large share, a large network memorises the labelled rows.
         device: where to train, in bfloat16 on a GPU and in float32 on a CPU; a GPU if there is one.
 
     Returns:
@@ -252,7 +255,7 @@ def _tune(
         labelled_share=labelled_share,
         seed=config.seed,
     )
-    # Parts of others may draw from the global generator: a layer when it is made, an encoder that drops units.
+    # Modules may draw from the global generator: a layer when it is initialised, an encoder with dropout.
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed_of(config.seed, "fine-tuning", 0))
         network = _start(every, encoder)

@@ -1,4 +1,4 @@
-"""A kernel head: logistic regression on bumps around landmarks, for classes that no plane separates."""
+"""A kernel head: logistic regression on kernel features, for classes that are not linearly separable."""
 
 from typing import Self
 
@@ -17,7 +17,7 @@ OWNER = "head 'kernel'"
 
 
 class KernelHead(StoredHead):
-    """A weighted sum of bumps: Σ_j a_j exp((cos(z, c_j) − 1) / h) + b."""
+    """A weighted sum of kernels around landmarks: Σ_j a_j exp((cos(z, c_j) − 1) / h) + b."""
 
     kind = "kernel"
     centres: Tensor
@@ -72,7 +72,7 @@ def kernel(
         width: h of the kernel.
         landmarks: how many; all rows when there are fewer.
         spread: v; a smaller one is a stronger ridge.
-        soft: take probabilities for targets, and labels otherwise.
+        soft: whether targets are probabilities; labels otherwise.
         seed: of the landmarks.
     """
     del labelled

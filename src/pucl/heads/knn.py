@@ -23,8 +23,8 @@ class NearestNeighbours(StoredHead):
     """The reference rows with their votes; see `knn` for what it computes.
 
     Attributes:
-        mean, axes: from where rows are seen.
-        rows: reference embeddings (n, k), as seen from there, L2-normalised.
+        mean, axes: of the whitening; None where rows are not centred.
+        rows: reference embeddings (n, k), whitened and L2-normalised.
         labels: their pseudo-labels (n,), as 0 and 1.
         weight: their reliability (n,).
         share: c, the share of positive votes in the whole reference.
@@ -51,11 +51,11 @@ class NearestNeighbours(StoredHead):
     @torch.no_grad()
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k), a batch of rows at a time."""
-        seen = Whitening(self.mean, self.axes)(z)
+        whitened = Whitening(self.mean, self.axes)(z)
         if torch.compiler.is_compiling():  # a graph for any number of rows has no loop over them
-            votes = self._positive_votes(seen)
+            votes = self._positive_votes(whitened)
         else:
-            pieces = torch.split(seen, block_size(len(self.rows)))
+            pieces = torch.split(whitened, block_size(len(self.rows)))
             votes = torch.cat([self._positive_votes(piece) for piece in pieces])
         smooth = (self.k * votes + self.share) / (self.k + 1)
         return torch.logit(smooth) - torch.logit(self.share) + torch.logit(self.prior)
@@ -76,7 +76,7 @@ class NearestNeighbours(StoredHead):
         near, who = most_similar(z, self.rows, self.k)
         vote = ((near - near[:, :1]) / self.temperature).exp() * self.weight[who]
         total = vote.sum(dim=1)
-        # Where no neighbour has a say, the whole reference has.
+        # Where all neighbours have weight 0, the share of the whole reference counts.
         return torch.where(total > 0, (vote * self.labels[who]).sum(dim=1) / total.clamp(min=1e-30), self.share)
 
 
@@ -93,7 +93,7 @@ def knn(
     whitening: float = 0.0,
     prior: float | None = None,
 ) -> NearestNeighbours:
-    """The k nearest rows vote with their pseudo-labels, the closer and the more reliable the louder.
+    """The k nearest rows vote with their pseudo-labels, weighted by similarity and reliability.
 
         v(z) = Σ_j ỹ_j w_j / Σ_j w_j,    w_j = r_j exp(z · z_j / τ)
 
@@ -110,7 +110,7 @@ def knn(
         pseudo: pseudo-labels.
         k: how many neighbours; all rows when there are fewer.
         temperature: τ.
-        centred: whether cosines are between directions from the mean row, not from the origin.
+        centred: take cosines after the mean row is subtracted.
         whitening: how far the principal axes are first scaled to the same variance, from 0 (not at all) to 1; for
             `centred` only.
         prior: π; that of the pseudo-labels when not given, but at least half an unlabelled row from 0 and from 1.

@@ -34,9 +34,9 @@ def linear(
         labelled: s, (n,) bool.
         pseudo: pseudo-labels.
         l2: strength of the ridge, on embeddings of unit variance, see `Scaling`.
-        soft: take probabilities for targets; held-out positives prefer it to weighted labels on nearly every embedding
-            of our study (LOG.md).
-        weighted: whether reliability counts; all rows alike otherwise.
+        soft: take probabilities as targets. On nearly every embedding of our study, held-out positives scored better
+            than with weighted labels (LOG.md).
+        weighted: weight rows by their reliability; otherwise all rows count alike.
     """
     check_positive("head 'linear'", "l2", l2)
     weight = pseudo.reliability if weighted else torch.ones_like(pseudo.reliability)

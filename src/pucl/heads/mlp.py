@@ -61,7 +61,7 @@ def mlp(
     weighted: bool = True,
     seed: int = 0,
 ) -> MLPHead:
-    """One hidden layer trained on the pseudo-labels, for classes that no plane separates.
+    """One hidden layer trained on the pseudo-labels, for classes that are not linearly separable.
 
         min_θ  Σ_i r_i · CE(σ(f_θ(z_i)), ỹ_i),    f_θ(z) = v · ReLU(BN(W z)) + b
 
@@ -78,7 +78,7 @@ def mlp(
         batch_size: rows per step; all of them when there are fewer.
         learning_rate: at the start.
         weight_decay: of AdamW.
-        weighted: whether reliability counts; all rows alike otherwise.
+        weighted: weight rows by their reliability; otherwise all rows count alike.
         seed: of the weights, the batches and the dropped units.
     """
     check_count(OWNER, "hidden", hidden)

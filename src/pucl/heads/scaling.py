@@ -15,8 +15,8 @@ class Scaling:
         m = mean z,    c = (mean (z − m)²)^(−1/2)
 
     where c is one number for all features. Encoders without a batch norm at their end put all rows into a narrow cone:
-    the cosine of a row with the mean is 0.99 for the published 7-layer CNN. A head on z as it is would spend its ridge
-    and its steps on what all rows have in common.
+    the cosine of a row with the mean is 0.99 for the published 7-layer CNN. On unscaled z, a head
+    would spend its ridge and its steps on what all rows have in common.
 
     Attributes:
         centre: m, (k,).

@@ -1,4 +1,4 @@
-"""What fine-tuning takes every row for, epoch by epoch: targets within [0, 1] and weights, (n,) each."""
+"""Targets within [0, 1] and weights of the rows for each epoch of fine-tuning, (n,) each."""
 
 import torch
 from torch import Tensor

@@ -71,7 +71,7 @@ def make_objective(
     """The objective `name` with its parameters checked and set: ``(z1, z2, labelled) → scalar``.
 
     The batches themselves are not checked, so a training loop on a GPU never waits for the host. A prior or a mixing
-    given to an objective that has no use for it is checked and left aside, so that objectives can be swapped by name.
+    that the objective does not use is checked and ignored, so that objectives can be swapped by name.
     """
     entry = get("losses", name)
     takes = set(inspect.signature(entry.function).parameters) - {"pairs"}
@@ -86,17 +86,17 @@ def make_objective(
     options |= {key: value for key, value in (("prior", prior), ("mixing", mixing)) if key in takes}
 
     def objective(z1: Tensor, z2: Tensor, labelled: Tensor) -> Tensor:
-        with torch.autocast(z1.device.type, enabled=False):  # the one place whose precision is its own business
+        with torch.autocast(z1.device.type, enabled=False):  # losses choose their own precision
             return mean_over_ranks(entry.function(Pairs.of(z1, z2, labelled, implementation), **options))
 
     return objective
 
 
 def _check_views(z1: Tensor, z2: Tensor) -> None:
-    for what in ("shape", "dtype", "device"):
-        first, second = getattr(z1, what), getattr(z2, what)
+    for attribute in ("shape", "dtype", "device"):
+        first, second = getattr(z1, attribute), getattr(z2, attribute)
         if first != second:
-            raise bad_argument(OWNER, "z2", f"of the same {what} as z1 ({first})", Described(str(second)))
+            raise bad_argument(OWNER, "z2", f"of the same {attribute} as z1 ({first})", Described(str(second)))
     if z1.ndim != 2 or len(z1) == 0 or not z1.is_floating_point():
         got = Described(f"{z1.dtype} of shape {tuple(z1.shape)}")
         raise bad_argument(OWNER, "z1", "a floating-point tensor of shape (n, d) with n ≥ 1", got)

@@ -44,7 +44,7 @@ def log_partition(
 
 
 def choose(z: Tensor, implementation: Implementation) -> str:
-    """The implementation to use for `z`, with what was asked for checked."""
+    """The implementation to use for `z`; one that cannot be used there is an error."""
     if implementation not in IMPLEMENTATIONS:
         raise unknown_name("implementation", implementation, IMPLEMENTATIONS)
     fusable = z.is_cuda and z.dtype != torch.float64 and z.shape[1] <= 256 and HAS_TRITON
@@ -100,7 +100,7 @@ def _gradient(z: Tensor, lse: Tensor, g: Tensor, scale: float, products: torch.d
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    z, *ctx.how = inputs
+    z, *ctx.options = inputs
     ctx.save_for_backward(z, output)
 
 
@@ -113,7 +113,7 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *g: Tensor) -> tuple[Tensor, None, None, None]:
         z, lse = ctx.saved_tensors
-        return _gradient(z, lse, g[0], *ctx.how), None, None, None
+        return _gradient(z, lse, g[0], *ctx.options), None, None, None
 
 
 # For `torch.compile`: operators it takes as single steps, without looking into the tiles.
@@ -122,7 +122,7 @@ _gradient_op = torch.library.custom_op("pucl::log_partition_gradient", _gradient
 _value_op.register_fake(lambda z, *_: z.new_empty(len(z)))
 _gradient_op.register_fake(lambda z, *_: torch.empty_like(z, memory_format=torch.contiguous_format))
 _value_op.register_autograd(
-    lambda ctx, g: (_gradient_op(*ctx.saved_tensors, g, *ctx.how), None, None, None), setup_context=_save
+    lambda ctx, g: (_gradient_op(*ctx.saved_tensors, g, *ctx.options), None, None, None), setup_context=_save
 )
 
 

@@ -1,4 +1,4 @@
-"""Pretraining of an encoder: views → encoder → projection head → objective, by name or with one's own parts."""
+"""Pretraining of an encoder: views → encoder → projection head → objective, by name or with your own parts."""
 
 from pucl.training.checkpoints import Checkpoints
 from pucl.training.config import TrainConfig

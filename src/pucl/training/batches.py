@@ -1,4 +1,4 @@
-"""Which rows make up which batch, and how they get to the device: all there from the start, or streamed."""
+"""Which rows make up which batch, and how they reach the device: all at the start, or streamed."""
 
 import queue
 import threading
@@ -26,7 +26,7 @@ def steps_per_epoch(n: int, config: TrainConfig) -> int:
 def epoch_order(labelled: Tensor, config: TrainConfig, epoch: int) -> Tensor:
     """The rows of every batch of an epoch, (steps, batch_size), on the CPU: the same on every machine.
 
-    Without a stated share, one shuffled pass; the remainder smaller than a batch is left for another epoch. With one,
+    Without `labelled_share`, one shuffled pass; a remainder smaller than a batch is left for another epoch. With it,
     every batch has round(share · batch_size) labelled rows, at least one and not all; labelled and unlabelled rows each
     come in shuffled passes of their own, as many as it takes.
     """

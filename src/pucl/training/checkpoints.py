@@ -64,9 +64,9 @@ class Saved:
     Attributes:
         step: when it was saved.
         tensors: on the CPU, contiguous, bit for bit what was saved.
-        state: what the loop stored beside them.
+        state: what the loop stored besides the tensors.
         path: its JSON file.
-        run: what the run was.
+        run: what identifies its run.
     """
 
     step: int
@@ -151,11 +151,11 @@ def committed(folder: Path) -> list[int]:
     """The steps of the checkpoints in `folder`, oldest first."""
     if not folder.exists():
         return []
-    return sorted(int(found[1]) for path in folder.iterdir() if (found := _COMMITTED.fullmatch(path.name)))
+    return sorted(int(match[1]) for path in folder.iterdir() if (match := _COMMITTED.fullmatch(path.name)))
 
 
 def check_unused(folder: Path) -> None:
-    """Refuse a folder with checkpoints for a run that starts from nothing, before it has cost an epoch."""
+    """Refuse a folder with checkpoints for a run that starts from scratch, before an epoch is spent."""
     with _readable(folder):
         _check_folder("Checkpoints", folder)
         _check_later(folder, 0)
@@ -212,7 +212,7 @@ def _check_later(folder: Path, step: int) -> None:
     # Writing over a committed step would not be safe from a kill, and the checkpoints may be somebody else's.
     if steps := [old for old in committed(folder) if old >= step]:
         raise InputError(
-            f"checkpoints {folder}: there is one of step {steps[-1]} already. Resume, delete it or give another folder"
+            f"checkpoints {folder}: step {steps[-1]} is saved there already. Resume, delete it or give another folder"
         )
 
 
@@ -311,7 +311,7 @@ def _read_record(path: Path) -> dict[str, Any]:
 
 
 def _way_back(folder: Path, bad: int, older: list[int]) -> str:
-    """What to do about a damaged checkpoint: go on from the newest older one that is intact, or start anew."""
+    """What to do about a damaged checkpoint: continue from the newest intact one before it, or start anew."""
     delete = "Delete " + " and ".join(path.name for path in _files(folder, bad))
     for step in reversed(older):
         with contextlib.suppress(InputError):
@@ -328,11 +328,11 @@ def _difference(was: Any, now: Any, key: str = "") -> tuple[str, str, str] | Non
     for name in [*now, *(name for name in was if name not in now)]:
         inner = f"{key}.{name}" if key else name
         if name not in was:
-            return inner, "was not there", f"{now[name]!r:.120}"
+            return inner, "was not set", f"{now[name]!r:.120}"
         if name not in now:
             return inner, f"was {was[name]!r:.120}", "none"
-        if found := _difference(was[name], now[name], inner):
-            return found
+        if difference := _difference(was[name], now[name], inner):
+            return difference
     return None
 
 

@@ -8,7 +8,7 @@ from pucl.errors import bad_argument, check_count, check_known, check_positive, 
 OWNER = "TrainConfig"
 OPTIMISERS = ("lars", "sgd", "adamw")
 PRECISIONS = ("auto", "float32", "bfloat16")
-# What changes the speed of a run but not what it computes: a resumed run may choose anew.
+# These change the speed of a run but not its result: a resumed run may change them.
 FREE = ("compile", "capture", "resident")
 
 
@@ -25,17 +25,17 @@ class TrainConfig:
         warmup_epochs: epochs of linear warm-up; never more than a tenth of all.
         momentum: of LARS and SGD.
         weight_decay: on weights, not on biases and norms.
-        clip: largest norm of the gradient; longer ones are shortened. None: as they come.
+        clip: largest norm of the gradient, to which larger ones are scaled down; None for no clipping.
         projection: hidden and output width of the projection head.
-        labelled_share: share of labelled rows in every batch; None draws all rows alike. More labelled rows than the
-            data has make the encoder tell labelled from unlabelled positives: watch `held_out`.
+        labelled_share: share of labelled rows in every batch; None draws all rows alike. With a larger share than in
+            the data, the encoder may learn to separate labelled from unlabelled positives; `held_out` shows whether.
         held_out: share of the labelled positives whose label is hidden from training, to see whether the others
             drift away from them.
         precision: ``"bfloat16"`` (autocast) or ``"float32"``; ``"auto"`` is bfloat16 on a GPU, float32 on a CPU.
         deterministic: only deterministic cuDNN algorithms, as in the paper.
         seed: of the weights, the batches and the views.
         compile: compile network and view with `torch.compile`: some twenty seconds at the start. The package's own
-            encoders have fused kernels and gain nothing; one's own network on a GPU may.
+            encoders have fused kernels and gain nothing; your own network on a GPU may.
         capture: replay the whole step as a CUDA graph; None where it is safe (the package's own views and encoders).
         resident: keep all rows on the device; None where they fit, otherwise they are streamed.
     """

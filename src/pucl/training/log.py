@@ -1,4 +1,4 @@
-"""The log of a run: one JSON line per record, and the same numbers as TensorBoard scalars when asked for."""
+"""The log of a run: one JSON line per record, and optionally the same numbers as TensorBoard scalars."""
 
 import json
 import math
@@ -106,7 +106,7 @@ def _open(path: Path, resume_from: int | None) -> BinaryIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         old = path.read_bytes() if path.exists() else b""
         if old and resume_from is None:
-            raise InputError(f"log {path}: there is one already. Delete it, give another file or resume")
+            raise InputError(f"log {path}: the file exists already. Delete it, give another file or resume")
         if resume_from is not None and (kept := _kept(path, old, resume_from)) != old:
             replace_file(path, kept)
         return path.open("ab", buffering=0)

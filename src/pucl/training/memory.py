@@ -63,21 +63,20 @@ def fitting_batch(attempt: Callable[[int], object], batch_size: int, device: tor
         if gpu:
             torch.cuda.reset_peak_memory_stats(device)
         attempt(n)
-        return torch.cuda.max_memory_allocated(device) - before if gpu else 0  # a CPU tells by failing or not
+        return torch.cuda.max_memory_allocated(device) - before if gpu else 0  # on a CPU only a failure counts
 
     return largest_batch(peak, batch_size=batch_size, available=torch.cuda.mem_get_info(device)[0] if gpu else 1)
 
 
 def does_not_fit(batch_size: int, fits: int | None) -> RunError:
-    """The error to raise when a batch of `batch_size` samples ran out of memory; `fits` would not, if known."""
-    problem = f"batch_size {batch_size} does not fit into memory"
+    """The error for a batch of `batch_size` samples that ran out of memory; `fits` is a size that fits, if known."""
+    problem = f"a batch size of {batch_size} does not fit into memory"
     if fits is None:
         return RunError(f"{problem}: halve it, or share it out among more processes")
     if fits:
         return RunError(f"{problem}; {fits} would")
     return RunError(
-        f"{problem}, and neither does a batch of 2: use a smaller encoder, smaller inputs, or a device with more free "
-        "memory"
+        f"{problem}, not even one of 2: use a smaller encoder, smaller inputs, or a device with more free memory"
     )
 
 

@@ -1,4 +1,4 @@
-"""Health of a contrastive run, seen without the truth: spread, rank, and whether labels are memorised."""
+"""Health of a contrastive run, measured without true labels: spread, rank, and whether labels are memorised."""
 
 import math
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ def separation(z_seen: Tensor, z_held: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Health:
-    """What can be said of a run without the truth.
+    """Figures of a run that need no true labels.
 
     Attributes:
         alignment: mean squared distance of the two views, 0 to 4.
@@ -105,7 +105,7 @@ class Health:
 def measure(z1: Tensor, z2: Tensor, *, separation: Tensor | None = None, n_held: int = 0, n_seen: int = 0) -> Health:
     """The health of a run from the projections of the two views of a batch, with one wait for the device.
 
-    `separation` is what the function of that name found for `n_seen` and `n_held` rows, still on its device.
+    `separation` is what the function of that name returned for `n_seen` and `n_held` rows, still on its device.
     """
     u = _unit(z1)
     scalars = [alignment(z1, z2), uniformity(z1)] + ([] if separation is None else [separation.to(u)])
@@ -134,19 +134,19 @@ def complaints(health: Health) -> list[str]:
     if health.rows >= ENOUGH and health.uniformity > COLLAPSED:
         problems.append(
             f"the projections have collapsed: nearly all are the same (uniformity {health.uniformity:.2f}, healthy is "
-            "below -1); try a wider projection, a lower learning_rate, or an objective that does not draw the "
+            "below -1); try a lower learning rate, a wider projection head, or an objective that does not pull all "
             "unlabelled rows together"
         )
     elif health.dim >= ENOUGH and health.rank < LINE:
         problems.append(
             f"the projections lie along a line: their effective rank is {health.rank:.1f} of {health.dim}; try a lower "
-            "learning_rate or other views, and check that the rows differ in more than one thing"
+            "learning rate or other views, and check that more than one feature varies"
         )
     if health.separation is not None and health.separation > max(SEPARATED, _by_chance(health)):
         problems.append(
-            "the encoder learns who is labelled: the labelled rows it trained on stand apart from "
-            f"{health.n_held} held out (AUC {health.separation:.2f}, 0.5 if alike); draw labelled rows less often, "
-            "train for fewer epochs, or use stronger views"
+            "the encoder memorises which rows are labelled: those it trained on stand apart from "
+            f"{health.n_held} held out (AUC {health.separation:.2f}; 0.5 if nothing is memorised); use fewer "
+            "labelled rows per batch, fewer epochs, or stronger views"
         )
     return problems
 

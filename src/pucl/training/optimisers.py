@@ -21,17 +21,17 @@ def make_optimiser(config: TrainConfig, network: nn.Module) -> tuple[Optimizer, 
         on_gpu = device.type == "cuda"
         return AdamW([group for group in groups if group["params"]], lr=rate, capturable=on_gpu, foreach=on_gpu), rate
     trust = 1e-3 if config.optimiser == "lars" else None
-    how = {"momentum": config.momentum, "weight_decay": config.weight_decay}
-    return LARS(parameters, lr=rate, trust=trust, **how), rate
+    options = {"momentum": config.momentum, "weight_decay": config.weight_decay}
+    return LARS(parameters, lr=rate, trust=trust, **options), rate
 
 
 def state_tensors(optimiser: Optimizer, network: nn.Module) -> dict[str, Tensor]:
     """What the optimiser remembers, by the names of the parameters: ``name/field``."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, parameter in network.named_parameters():
         for field, value in optimiser.state.get(parameter, {}).items():
-            found[f"{name}/{field}"] = value
-    return found
+            tensors[f"{name}/{field}"] = value
+    return tensors
 
 
 @torch.no_grad()

@@ -28,7 +28,7 @@ MAX_LOOKED_AT = 1024  # labelled positives that are embedded to see whether they
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A trained encoder (the projection head is gone) and what is known of its training.
+    """A trained encoder, without the projection head, and the record of its training.
 
     Attributes:
         encoder: raw rows → embeddings.
@@ -76,12 +76,12 @@ def pretrain(
         prior: π, for objectives that need it.
         config: how to train; by default the authors' settings, with a batch no larger than the data.
         device: where to train; a GPU if there is one.
-        on_epoch: called with what is known after every epoch.
+        on_epoch: called after every epoch, with its loss, learning rate, speed and health.
         progress: show a live bar on the terminal.
         log: file that gets one JSON line per epoch.
         tensorboard: folder for TensorBoard.
-        checkpoints: folder where the run saves itself, every ten epochs and when it is interrupted; or how it does so.
-        resume: go on from the newest checkpoint there; the result is that of a run never interrupted.
+        checkpoints: folder where the run saves itself, every ten epochs and when interrupted; or a `Checkpoints`.
+        resume: continue from the newest checkpoint there; the result is the same as without the interruption.
     """
     if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
         checkpoints = Checkpoints(Path(checkpoints))
@@ -112,7 +112,7 @@ class PreparedRun:
     held_out: Tensor
 
     def result(self) -> Pretrained:
-        """What came of it."""
+        """The trained encoder, its history and its warnings."""
         return Pretrained(self.encoder, self.run.history, self.run.warnings, self.held_out)
 
 
@@ -175,12 +175,12 @@ def prepare(
 
 
 def default_encoder(shape: tuple[int, ...]) -> str:
-    """The encoder for rows of this shape: of images, of everything else."""
+    """The default encoder for rows of this shape: a small CNN for images, an MLP otherwise."""
     return "small_cnn" if len(shape) == 3 else "mlp"
 
 
 def default_view(shape: tuple[int, ...]) -> str:
-    """The view for rows of this shape: of tables, of tiny images, of images."""
+    """The default view for rows of this shape: noise for tables, milder for tiny images than for others."""
     if len(shape) == 1:
         return "feature_noise"
     # A crop of a tiny image, such as an 8 × 8 digit, leaves nothing to recognise.
@@ -195,7 +195,7 @@ def _head(network: nn.Module, shape: tuple[int, ...], config: TrainConfig) -> nn
 
 
 def _held_out(labelled: Tensor, config: TrainConfig) -> Tensor:
-    """The labelled rows whose label training does not see; at least one is left to it."""
+    """The labelled rows whose label is hidden from training, which keeps at least one."""
     rows = labelled.nonzero().flatten()
     n = min(round(config.held_out * len(rows)), len(rows) - 1)
     generator = Generator().manual_seed(seed_of(config.seed, "held out", 0))
@@ -203,7 +203,7 @@ def _held_out(labelled: Tensor, config: TrainConfig) -> Tensor:
 
 
 def _embeddings_of(model: nn.Module, seen: Tensor, held_out: Tensor) -> Callable[[], tuple[Tensor, Tensor]]:
-    """A function that embeds both groups of rows with the model as it is then."""
+    """A function that embeds both groups of rows with the current weights of the model."""
 
     @torch.no_grad()
     def now() -> tuple[Tensor, Tensor]:
@@ -217,7 +217,7 @@ def _embeddings_of(model: nn.Module, seen: Tensor, held_out: Tensor) -> Callable
 
 
 def _identity(parts: dict[str, Any], config: TrainConfig, data: str) -> dict[str, Any]:
-    """What a run is: a checkpoint is taken up only by the same one."""
+    """What identifies a run: only the same run may resume from its checkpoints."""
     named = {name: type(part).__name__ if isinstance(part, nn.Module) else part for name, part in parts.items()}
     named = {name: getattr(part, "__qualname__", "own") if callable(part) else part for name, part in named.items()}
     settings = {name: value for name, value in asdict(config).items() if name not in FREE}

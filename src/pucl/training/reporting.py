@@ -23,12 +23,12 @@ from pucl.training.update import Result
 if TYPE_CHECKING:
     from pucl.training.run import Run
 
-LOOKS = 100  # how often a run is looked at closely, at most
+LOOKS = 100  # health checks of a run, at most
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What is known after an epoch; images are samples, each seen in two views."""
+    """The figures of an epoch; images are samples, each seen in two views."""
 
     number: int
     of: int
@@ -46,18 +46,18 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who is told of a run, and where it is saved.
+    """How a run is reported, and where it is saved.
 
     Attributes:
-        on_epoch: called with what is known after every epoch, on every process.
-        progress: show a live bar, if somebody looks at the terminal.
+        on_epoch: called with the `Epoch` after every epoch, on every process.
+        progress: show a live bar, if stderr is a terminal.
         log: file for one JSON line per epoch.
         tensorboard: folder for TensorBoard.
         checkpoints: where the run saves itself.
-        resume: go on from the newest checkpoint, if there is one.
-        identity: what the run is; a checkpoint of another one is refused.
+        resume: continue from the newest checkpoint, if there is one.
+        identity: what identifies the run; checkpoints of another run are refused.
         embed_seen_and_held_out: gives the embeddings of labelled positives seen in training and held out from it, for
-            the warning of over-fitting.
+            the warning about overfitting.
     """
 
     on_epoch: Callable[[Epoch], None] = lambda _: None
@@ -148,8 +148,8 @@ class Reporter:
 
     def _diverged(self, number: int, loss: float) -> str:
         where = self.watch.checkpoints
-        kept = f" The checkpoints in {where.folder} are from before." if where is not None else ""
+        kept = f" The checkpoints in {where.folder} are older and intact." if where is not None else ""
         return (
-            f"training: the loss is {loss} after epoch {number} of {self.run.config.epochs}: lower learning_rate "
-            f"(now {self.run.config.learning_rate:g}), set clip, or use precision='float32'.{kept}"
+            f"training: the loss is {loss} after epoch {number} of {self.run.config.epochs}: lower the learning "
+            f"rate (now {self.run.config.learning_rate:g}), clip the gradient, or train in float32.{kept}"
         )

@@ -1,4 +1,4 @@
-"""The training loop. It knows rows, labels, a view, a network and an objective, and none of them by name."""
+"""The training loop over rows, labels, a view, a network and an objective; it knows no registered names."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
@@ -35,7 +35,7 @@ class Run:
         objective: (z1, z2, labelled) → scalar.
         config: how to train.
         device: where.
-        watch: who hears of it, and where it is kept.
+        watch: how the run is reported, and where it is saved.
         rowwise: the view treats every row alone and draws its numbers through `pucl.views.row_generator`, so that each
             of several processes needs its own rows only.
         trusted: network and view are the package's own: the step is captured where it can be.

@@ -1,4 +1,4 @@
-"""Stopping a run from outside: SIGINT and SIGTERM are heard, and the run leaves after the step it is at."""
+"""Stopping a run from outside: after SIGINT or SIGTERM the run finishes its step, then ends."""
 
 import signal
 import threading
@@ -14,8 +14,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Stop:
     """While this lasts, signals set `requested` instead of stopping the process, for runs that save themselves.
 
-    A second signal stops the process at once. Outside the main thread, where Python takes no signals, nothing is heard.
-    Of several processes the first saves and leaves; the others follow when they miss it.
+    A second signal stops the process at once. It does nothing outside the main thread, where Python receives no
+    signals. Of several processes the first saves and ends; the others end when they lose it.
     """
 
     def __init__(self, *, active: bool) -> None:
@@ -37,7 +37,7 @@ class Stop:
             raise SystemExit(128 + self.requested) from None
 
     def leave(self, saved: Path | None) -> None:
-        """End the process as the signal would have, with a word on where the run can be taken up again."""
+        """End the process as the signal would have, with a message that says where the run was saved."""
         if not self.leads:
             return
         self._restore()

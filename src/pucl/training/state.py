@@ -1,4 +1,4 @@
-"""Everything a run has to remember to go on, to and from checkpoints. Seeds and batches follow from the step alone."""
+"""Save and restore a run. Seeds and batches follow from the number of the step, so they are not stored."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -36,19 +36,19 @@ def restore(run: "Run") -> None:
     if not run.watch.resume:
         checkpoints.check_unused(where.folder)
         return
-    found = checkpoints.load(where.folder, run=run.watch.identity)
-    steps = gather(torch.tensor([found.step if found else 0], device=run.device)).tolist()
+    checkpoint = checkpoints.load(where.folder, run=run.watch.identity)
+    steps = gather(torch.tensor([checkpoint.step if checkpoint else 0], device=run.device)).tolist()
     if len(set(steps)) > 1:
         got = Described(f"checkpoints of steps {steps} on the processes")
         raise bad_argument("Checkpoints", "folder", "the same folder for every process", got)
-    if found is None:
+    if checkpoint is None:
         return
-    run.network.load_state_dict(_part(found.tensors, "network."))
-    restore_state(run.optimiser, run.network, _part(found.tensors, "optimiser."))
-    run.running.copy_(found.tensors["running"])
-    run.at = found.step
-    run.history = [Epoch.of_dict(fields) for fields in found.state["history"]]
-    run.warnings = list(found.state["warnings"])
+    run.network.load_state_dict(_part(checkpoint.tensors, "network."))
+    restore_state(run.optimiser, run.network, _part(checkpoint.tensors, "optimiser."))
+    run.running.copy_(checkpoint.tensors["running"])
+    run.at = checkpoint.step
+    run.history = [Epoch.of_dict(fields) for fields in checkpoint.state["history"]]
+    run.warnings = list(checkpoint.state["warnings"])
 
 
 def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

@@ -15,14 +15,14 @@ View = Callable[[Tensor, Generator], Tensor]
 def make_view(name: str, *, compiled: bool = False, **options: Any) -> View:
     """The view registered under `name`, with its options set.
 
-    `compiled` makes a few kernels of it on a GPU, at the price of some seconds at the first call; a CPU gains nothing.
+    `compiled` fuses it into a few kernels on a GPU; the first call then takes some seconds longer. A CPU gains nothing.
     """
     view = partial(get("views", name).function, **options)
     return torch.compile(view) if compiled else view
 
 
 def known_as(view: str | View) -> str | None:
-    """How a registered view is asked for, by name or with options through `make_view`; None for any other."""
+    """The name of a registered view, with the options that `make_view` set; None for any other function."""
     if isinstance(view, str):
         return view
     if isinstance(view, partial):

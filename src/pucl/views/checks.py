@@ -1,4 +1,4 @@
-"""What every view asks of its input and of its options, in one wording; nothing here looks at values on the device."""
+"""Checks of the input and the options of views, in one wording; none of them reads values from the device."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def check_range(owner: str, argument: str, value: Any, *, high: float | None = N
 
 
 def check_images(owner: str, x: Tensor) -> Tensor:
-    """Grey or colour images as float32: uint8 is brought to [0, 1], floats are taken to be there already."""
+    """Grey or colour images as float32: uint8 is scaled to [0, 1], floats are assumed to be scaled already."""
     if x.ndim != 4 or x.shape[1] not in (1, 3) or not (x.is_floating_point() or x.dtype == torch.uint8):
         got = Described(f"shape {tuple(x.shape)} of {x.dtype}")
         raise bad_argument(owner, "x", "images (n, c, h, w) with c = 1 or 3, as uint8 or float in [0, 1]", got)

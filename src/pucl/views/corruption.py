@@ -7,6 +7,8 @@ from pucl.errors import check_share
 from pucl.registry import register
 from pucl.views.checks import check_amount, check_rows
 
+SCARF, FEATURE_NOISE = "view 'scarf'", "view 'feature_noise'"
+
 
 @register("views", reference="Bahri et al. 2022 (SCARF)", inputs=("table", "vector"))
 def scarf(x: Tensor, generator: Generator, *, corruption: float = 0.3, noise: float = 0.0) -> Tensor:
@@ -23,9 +25,9 @@ def scarf(x: Tensor, generator: Generator, *, corruption: float = 0.3, noise: fl
         corruption: probability that a feature is replaced.
         noise: standard deviation of the noise on the others, in units of each feature's standard deviation.
     """
-    check_share("scarf", "corruption", corruption, closed=True)
-    check_amount("scarf", "noise", noise)
-    return _corrupted(check_rows("scarf", x), generator, noise=noise, swap=corruption)
+    check_share(SCARF, "corruption", corruption, closed=True)
+    check_amount(SCARF, "noise", noise)
+    return _corrupted(check_rows(SCARF, x), generator, noise=noise, swap=corruption)
 
 
 @register("views", reference="Bahri et al. 2022 (SCARF)", inputs=("table", "vector"))
@@ -40,9 +42,9 @@ def feature_noise(x: Tensor, generator: Generator, *, noise: float = 0.1, swap: 
         noise: standard deviation of the noise, in units of each feature's standard deviation over the batch.
         swap: probability that a feature takes the value of a random row of the batch (its empirical marginal).
     """
-    check_share("feature_noise", "swap", swap, closed=True)
-    check_amount("feature_noise", "noise", noise)
-    return _corrupted(check_rows("feature_noise", x), generator, noise=noise, swap=swap)
+    check_share(FEATURE_NOISE, "swap", swap, closed=True)
+    check_amount(FEATURE_NOISE, "noise", noise)
+    return _corrupted(check_rows(FEATURE_NOISE, x), generator, noise=noise, swap=swap)
 
 
 def _corrupted(x: Tensor, generator: Generator, *, noise: float, swap: float) -> Tensor:

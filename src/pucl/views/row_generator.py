@@ -8,10 +8,10 @@ from torch import Generator, Tensor
 
 
 class RowGenerator(Generator):
-    """A generator for one process of many, all seeded alike.
+    """A generator for one of several processes that share a seed.
 
-    Numbers are drawn for the rows of all processes, of which each keeps those of its own: its rows are the `rank`-th of
-    `world` equal parts of the batch.
+    Every process draws the numbers of the whole batch and keeps those of its own rows: the `rank`-th of `world` equal
+    parts of the batch.
     """
 
     rank: int
@@ -19,7 +19,7 @@ class RowGenerator(Generator):
 
 
 def rows_generator(device: torch.device, rank: int, world: int) -> Generator:
-    """A generator on `device` for process `rank` of `world`; alone a plain one, which a CUDA graph can take."""
+    """A generator on `device` for process `rank` of `world`; a plain one, which CUDA graphs accept, for one process."""
     if world == 1:
         return Generator(device=device)
     generator = RowGenerator(device=device)
@@ -39,14 +39,14 @@ def normal(generator: Generator, x: Tensor, *shape: int) -> Tensor:
     return numbers
 
 
-# Compilers have no generators of one's own; what follows the numbers is compiled.
+# torch.compile cannot trace generators; only what follows the draws is compiled.
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _draw(
     draw: Callable[..., Tensor], generator: Generator, x: Tensor, shape: tuple[int, ...], dtype: torch.dtype
 ) -> Tensor:
     n = len(x)
-    how: dict[str, Any] = {"generator": generator, "device": x.device, "dtype": dtype}
+    options: dict[str, Any] = {"generator": generator, "device": x.device, "dtype": dtype}
     if not isinstance(generator, RowGenerator):
-        return draw(n, *shape, **how)
+        return draw(n, *shape, **options)
     first = generator.rank * n
-    return draw(generator.world * n, *shape, **how)[first : first + n]
+    return draw(generator.world * n, *shape, **options)[first : first + n]

@@ -11,7 +11,7 @@ from pucl.views.colour import COLOUR_DRAWS, Colour, draw_colour, recolour
 from pucl.views.crop import CROP_DRAWS, Crop, crop_and_flip, draw_crop
 from pucl.views.row_generator import uniform
 
-OWNER = "simclr"
+OWNER = "view 'simclr'"
 
 
 @register("views", reference="def:augmentation; Chen et al. 2020", inputs=("image",))

@@ -9,7 +9,7 @@ from pucl.numerics.nearest import nearest
 from pucl.registry import register
 from pucl.views.checks import check_amount, check_rows
 
-OWNER = "vector"
+OWNER = "view 'vector'"
 
 
 @register("views", reference="Verma et al. 2021 (DACL); ours", inputs=("vector",))
@@ -35,7 +35,7 @@ def vector(
         noise: standard deviation of the noise, in units of each feature's standard deviation over the batch.
         dropout: probability that a feature is set to 0, below 1; the others grow so that the mean stays.
         mix: largest weight of the other row.
-        neighbours: the other row is one of so many nearest by cosine in the batch; 0 for any row.
+        neighbours: the other row is one of this many nearest rows of the batch by cosine; 0 for any row.
     """
     check_amount(OWNER, "noise", noise)
     check_share(OWNER, "mix", mix, closed=True)

@@ -74,8 +74,8 @@ class Learner:
 
 def _optimiser(parameters: list[nn.Parameter], rate: Tensor, settings: Settings) -> Optimizer:
     if settings.optimiser == "sgd":
-        how = {"momentum": settings.momentum, "nesterov": settings.nesterov}
-        return SGD(parameters, lr=rate, weight_decay=settings.weight_decay, fused=True, **how)  # type: ignore[arg-type]
+        options = {"momentum": settings.momentum, "nesterov": settings.nesterov}
+        return SGD(parameters, lr=rate, weight_decay=settings.weight_decay, fused=True, **options)  # type: ignore[arg-type]
     return Adam(
         parameters,
         lr=rate,
@@ -114,7 +114,7 @@ def train(
         learners: whose learning rates follow their settings and whose networks are in training mode.
         phase: a name for the seeds, for methods that train more than once.
         draws: (generator on the CPU, steps) → tensors with a first axis of `steps`; each step gets its part.
-        before_epoch: called with the number of the epoch; here the device may be asked.
+        before_epoch: called with the number of the epoch; it may wait for the device.
         captured: False for a step that cannot be recorded.
     """
     steps, n_labelled, at = steps_of(problem, settings), settings.labelled_batch or 0, 0

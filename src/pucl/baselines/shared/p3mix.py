@@ -105,7 +105,7 @@ def fit(
         before_epoch: called with the number of the epoch.
         network: what to train, a fresh one when not given.
     """
-    steps = _Steps(problem, settings, network or problem.network(), regularise, relabel=relabel)
+    steps = _P3MixSteps(problem, settings, network or problem.network(), regularise, relabel=relabel)
 
     def prepare(epoch: int) -> None:
         steps.begin(epoch)
@@ -115,7 +115,7 @@ def fit(
     return steps.network
 
 
-class _Steps:
+class _P3MixSteps:
     """The steps of P3Mix: the partners of a batch, its mixed rows and their loss; the arguments are those of `fit`."""
 
     def __init__(

@@ -135,5 +135,5 @@ def with_networks(cifar: S, *, cnn7: S | None = None, **others: S) -> Mapping[st
         others: those for other data by its name ("fmnist", "mnist", "stl", "svhn", "alzheimer").
     """
     usual = {task: cnn7 if cnn7 is not None and network == "cnn7" else cifar for task, network in NETWORKS.items()}
-    made = {task: others.get(task.rstrip("0123456789"), how) for task, how in usual.items()}
-    return MappingProxyType({task: replace(how, encoder=NETWORKS[task]) for task, how in made.items()})
+    made = {task: others.get(task.rstrip("0123456789"), chosen) for task, chosen in usual.items()}
+    return MappingProxyType({task: replace(chosen, encoder=NETWORKS[task]) for task, chosen in made.items()})

@@ -116,8 +116,8 @@ def with_new_names(owner: str, table: Options, renamed: Mapping[str, str]) -> di
 
 def keywords(function: Callable[..., Any]) -> Options:
     """The keyword-only parameters of a function that have a default, with it."""
-    found = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
 
 
 def values_of(dataclass: Any) -> Options:

@@ -114,12 +114,12 @@ class Grid:
 
     def cells(self) -> list[Cell]:
         """All cells, in the order of the file."""
-        found: dict[str, Cell] = {}
+        cells: dict[str, Cell] = {}
         for block in self.blocks:
             made: Iterator[Cell] = self._pipelines(block) if PIPELINE in block else self._baselines(block)
             for cell in made:
-                found.setdefault(cell.key, cell)
-        return list(found.values())
+                cells.setdefault(cell.key, cell)
+        return list(cells.values())
 
     def _places(self, block: Options) -> list[Place]:
         """Task, setting, number of labels and seed: what decides who is labelled."""
@@ -150,9 +150,9 @@ class Grid:
         `pupils` are the readouts that learn from this one, which can be none of them.
         """
         if readout in pupils:
-            way = Described(" → ".join((*pupils, readout)))
+            cycle = Described(" → ".join((*pupils, readout)))
             owner = f"the teacher of readout {readout!r}"
-            raise bad_argument(self.name, owner, "one that does not learn from itself", way)
+            raise bad_argument(self.name, owner, "one that does not learn from itself", cycle)
         with blamed_on(self.name):
             plain = resolve_readout(readout, self.defined["readout"])
         needs_prior = self._registered("losses", PIPELINE, objective).needs_prior

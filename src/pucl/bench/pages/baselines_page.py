@@ -55,8 +55,8 @@ class MethodNotes:
     def of(cls, entry: Entry) -> "MethodNotes":
         """Read from the docstring; what is not there is empty."""
         text = inspect.getdoc(entry.function) or ""
-        found = re.search(r"^Differs:\n((?:[ \t]+.*\n?|\n(?=[ \t]))*)", text, re.MULTILINE)
-        points = re.split(r"^\s*- ", found[1], flags=re.MULTILINE)[1:] if found else []
+        match = re.search(r"^Differs:\n((?:[ \t]+.*\n?|\n(?=[ \t]))*)", text, re.MULTILINE)
+        points = re.split(r"^\s*- ", match[1], flags=re.MULTILINE)[1:] if match else []
         return cls(_paragraph(text, "Fidelity"), tuple(_line(point) for point in points), _paragraph(text, "Presets"))
 
 
@@ -201,8 +201,8 @@ def _section(entry: Entry, about: MethodNotes) -> str:
 
 
 def _paragraph(text: str, name: str) -> str:
-    found = re.search(rf"^{name}: ((?:.+\n?)+)", text, re.MULTILINE)
-    return _line(found[1]) if found else ""
+    match = re.search(rf"^{name}: ((?:.+\n?)+)", text, re.MULTILINE)
+    return _line(match[1]) if match else ""
 
 
 def _line(text: str) -> str:

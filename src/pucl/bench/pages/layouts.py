@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from pucl.bench.pages.tables import Measured, Row, Table
+from pucl.bench.pages.tables import Measured, PaperTable, Row
 from pucl.bench.results.published import Column
 from pucl.errors import unknown_name
 
@@ -21,14 +21,14 @@ FIELDS = (
 )  # fmt: skip
 
 
-def write(table: Table, form: str) -> str:
+def write(table: PaperTable, form: str) -> str:
     """The table in one of `FORMATS`, ending in a line feed."""
     if form not in FORMATS:
         raise unknown_name("format", form, FORMATS)
     return FORMATS[form](table)
 
 
-def as_text(table: Table) -> str:
+def as_text(table: PaperTable) -> str:
     """Two lines a row: our mean ± std (seeds), then the paper's number, the difference and p."""
     parts = []
     for columns, rows in _parts(table):
@@ -43,7 +43,7 @@ def as_text(table: Table) -> str:
     return "\n\n".join([table.name, *parts, *notes(table)]) + "\n"
 
 
-def as_markdown(table: Table) -> str:
+def as_markdown(table: PaperTable) -> str:
     """The same in Markdown, our best of every column in bold."""
     parts = []
     for columns, rows in _parts(table):
@@ -57,7 +57,7 @@ def as_markdown(table: Table) -> str:
     return "\n\n".join([*parts, *notes(table)]) + "\n"
 
 
-def as_csv(table: Table) -> str:
+def as_csv(table: PaperTable) -> str:
     """One line for every row and column, numbers in full."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -74,7 +74,7 @@ def as_csv(table: Table) -> str:
     return out.getvalue()
 
 
-def as_latex(table: Table) -> str:
+def as_latex(table: PaperTable) -> str:
     """Tables for the package booktabs."""
     parts = []
     for columns, rows in _parts(table):
@@ -90,7 +90,7 @@ def as_latex(table: Table) -> str:
     return "\n\n".join([f"% {table.name}", *parts, *(f"% {note}" for note in notes(table))]) + "\n"
 
 
-FORMATS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
+FORMATS: Mapping[str, Callable[[PaperTable], str]] = MappingProxyType(
     {"text": as_text, "markdown": as_markdown, "csv": as_csv, "latex": as_latex}
 )
 
@@ -115,9 +115,9 @@ def theirs(entry: Measured) -> str:
     return " ".join(words)
 
 
-def notes(table: Table) -> list[str]:
+def notes(table: PaperTable) -> list[str]:
     """What the signs mean and where the numbers come from."""
-    found = [
+    texts = [
         "Accuracy in per cent on test rows: mean ± sample standard deviation (number of seeds) of our own runs, last "
         "epoch; in brackets the paper's number and ours minus it, which for readouts and encoders that the paper does "
         "not have is that of puPL on the same objective with the paper's encoder. † The paper gave the true class prior"
@@ -126,15 +126,15 @@ def notes(table: Table) -> list[str]:
         "Ceilings, supervised rows and kNN saw every training label."
     ]
     if any(entry.outdated for row in table.rows for entry in row.entries.values()):
-        found.append("* Made by an earlier revision of the code; 'pucl bench run GRID --stale' makes it again.")
+        texts.append("* Made by an earlier revision of the code; 'pucl bench run GRID --stale' makes it again.")
     if table.older:
-        found.append(f"{table.older} results of older configurations under the same names are not shown.")
+        texts.append(f"{table.older} results of older configurations under the same names are not shown.")
     if table.commits:
-        found.append(f"Commits: {', '.join(table.commits)}.")
-    return found
+        texts.append(f"Commits: {', '.join(table.commits)}.")
+    return texts
 
 
-def _parts(table: Table) -> list[tuple[list[Column], list[Row]]]:
+def _parts(table: PaperTable) -> list[tuple[list[Column], list[Row]]]:
     """The columns some at a time, each part with the rows that have something to show in it."""
     cut = [table.columns[at : at + ABREAST] for at in range(0, len(table.columns), ABREAST)]
     return [(columns, _shown(table.rows, columns)) for columns in cut]
@@ -145,12 +145,12 @@ def _shown(rows: list[Row], columns: list[Column]) -> list[Row]:
     own = [any(row.entries.get(column, Measured()).values for column in columns) for row in rows]
     named = [_published_in(row, columns) for row in rows]
     carried = {name for is_own, names in zip(own, named, strict=True) if is_own for name in names}
-    found = []
+    shown = []
     for row, is_own, names in zip(rows, own, named, strict=True):
         if is_own or names - carried:
-            found.append(row)
+            shown.append(row)
             carried |= names
-    return found
+    return shown
 
 
 def _published_in(row: Row, columns: list[Column]) -> set[str]:

@@ -61,7 +61,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table of the paper with our rows in it."""
 
     name: str
@@ -71,7 +71,7 @@ class Table:
     commits: tuple[str, ...] = ()
 
 
-def make_table(name: str, lines: Iterable[ResultLine]) -> Table:
+def make_table(name: str, lines: Iterable[ResultLine]) -> PaperTable:
     """The table of a name from lines of results.
 
     Args:
@@ -99,7 +99,7 @@ def make_table(name: str, lines: Iterable[ResultLine]) -> Table:
     order = list(dict.fromkeys(method for method, _ in paper.published(name)))
     commits = tuple(sorted({line.origin.commit for line in shown}))
     ordered = sorted(rows.values(), key=lambda row: _place(row, order))
-    return Table(name, paper.columns_of(name), ordered, len(used) - len(shown), commits)
+    return PaperTable(name, paper.columns_of(name), ordered, len(used) - len(shown), commits)
 
 
 def measured(lines: Iterable[ResultLine], published: Published | None = None) -> Measured:

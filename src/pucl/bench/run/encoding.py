@@ -14,7 +14,7 @@ from pucl.bench.grid.cells import EncoderCell, Pipeline, canonical, is_estimated
 from pucl.bench.grid.decode import decode
 from pucl.bench.grid.recipes import view_of
 from pucl.bench.results.revisions import is_outdated, revisions_of
-from pucl.bench.run.exam import Exam, Observed
+from pucl.bench.run.exam import Exam, ObservedRows
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.saved import ABOUT, load_encoder, save_encoder
@@ -68,7 +68,7 @@ class EncoderStore:
     device: str
     anew: bool = False
 
-    def encoder(self, cell: EncoderCell, observed: Observed, exam: Exam) -> TrainedEncoder:
+    def encoder(self, cell: EncoderCell, observed: ObservedRows, exam: Exam) -> TrainedEncoder:
         """An encoder, from its folder or trained now.
 
         An encoder that is outdated, or was trained for another configuration, is trained again. Of several processes
@@ -102,7 +102,7 @@ class EncoderStore:
         except (OSError, ValueError, KeyError, InputError):  # not there, or damaged
             return None
 
-    def _train(self, place: Path, cell: EncoderCell, observed: Observed, exam: Exam) -> TrainedEncoder:
+    def _train(self, place: Path, cell: EncoderCell, observed: ObservedRows, exam: Exam) -> TrainedEncoder:
         prior = self._prior(cell, observed, exam)
         began, recipe = time.perf_counter(), cell.recipe
         run = pretrain(
@@ -120,7 +120,7 @@ class EncoderStore:
         self.save(place, cell, run.encoder, observed, training)
         return TrainedEncoder(run.encoder, training)
 
-    def _prior(self, cell: EncoderCell, observed: Observed, exam: Exam) -> float | None:
+    def _prior(self, cell: EncoderCell, observed: ObservedRows, exam: Exam) -> float | None:
         """π as the objective is given it.
 
         An estimate comes from embeddings of the same encoder trained by ssCL, which needs no prior and no label.
@@ -131,7 +131,12 @@ class EncoderStore:
         return estimate_prior(embed(plain, observed.x), observed.s, method=cell.prior, seed=observed.seed).value
 
     def save(
-        self, place: Path, cell: EncoderCell | Pipeline, encoder: Encoder, observed: Observed, made: "DataclassInstance"
+        self,
+        place: Path,
+        cell: EncoderCell | Pipeline,
+        encoder: Encoder,
+        observed: ObservedRows,
+        made: "DataclassInstance",
     ) -> None:
         """Write an encoder to its folder, with its cell, the revisions of the code, and how it was made."""
         extra = {"config": cell.to_dict(), "revisions": revisions_of(cell), "made": asdict(made)}

@@ -1,7 +1,7 @@
-"""Exam: what a method may see, and the truth, which is opened when everything is fitted.
+"""Exam: what a method may see, and the truth, which is used only after everything is fitted.
 
-`Observed` goes to whatever is fitted and holds no truth. `Exam` stays with the harness. The labels of the test rows are
-read in two places only, `Exam.grade` and `Exam.probe`.
+`ObservedRows` goes to whatever is fitted and holds no truth. `Exam` stays with the benchmark. Only `Exam.grade` and
+`Exam.probe` read the labels of the test rows.
 """
 
 from dataclasses import dataclass, replace
@@ -27,11 +27,11 @@ Metrics = dict[str, float]
 
 
 class SkipError(Exception):
-    """A cell that cannot be run here; the message says why. Not an error of anybody."""
+    """A cell that cannot be run on this machine; the message says why. It is no failure."""
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedRows:
     """What a method may see: rows x, labelled positives first, their PU labels s, and a seed."""
 
     x: NDArray[Any]
@@ -46,19 +46,19 @@ class Observed:
             seen[order[: max(1, round(withheld * len(order)))]] = False
         return seen
 
-    def only(self, rows: NDArray[np.bool_]) -> "Observed":
+    def only(self, rows: NDArray[np.bool_]) -> "ObservedRows":
         """Some of the rows."""
         return self if rows.all() else replace(self, x=self.x[rows], s=self.s[rows])
 
 
-def pose(place: Place) -> tuple[Observed, "Exam"]:
+def pose(place: Place) -> tuple[ObservedRows, "Exam"]:
     """What methods see at a place, and its exam.
 
     Who is labelled follows from task, setting, n_labelled and seed alone: all stages of all methods see the same rows.
     """
     data = load(place.task, seed=place.seed)
     seen = observe(data, place.n_labelled, seed=place.seed, setting=place.setting)
-    return Observed(seen.x, seen.s, place.seed), Exam(data, seen)
+    return ObservedRows(seen.x, seen.s, place.seed), Exam(data, seen)
 
 
 class Exam:
@@ -77,7 +77,7 @@ class Exam:
         if given is None:
             return None
         if self._seen.prior is None:
-            raise SkipError(f"nobody knows the true prior inside U of {self._data.name}")
+            raise SkipError(f"the true prior inside U of {self._data.name} is unknown")
         return self._seen.prior
 
     def training_truth(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -50,8 +50,8 @@ def linear_probe_accuracy(z_train: Tensor, y_train: Any, z_test: Tensor, y_test:
         raise bad_argument(PROBE, "y_train", "a vector with both classes", Described("one class only"))
     scaling = Scaling.of(train)
     layer = fit_logistic(scaling(train), y, torch.ones_like(y, dtype=train.dtype), l2=l2)
-    found = layer(scaling(test)).squeeze(1) > 0
-    return int((found == truth).sum()) / len(truth)
+    predicted = layer(scaling(test)).squeeze(1) > 0
+    return int((predicted == truth).sum()) / len(truth)
 
 
 def _checked(
@@ -59,7 +59,7 @@ def _checked(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Embeddings as float32 and truths as bool, on the device of `z_train`; finite and of fitting shapes."""
     device = z_train.device
-    found: list[Tensor] = []
+    checked: list[Tensor] = []
     for part, z, y in (("train", z_train, y_train), ("test", z_test, y_test)):
         truth = torch.as_tensor(y, device=device).bool()
         if z.ndim != 2 or not len(z) or truth.shape != z.shape[:1]:
@@ -67,8 +67,8 @@ def _checked(
             raise bad_argument(owner, f"z_{part} and y_{part}", "of shapes (n, d) and (n,) with n ≥ 1", got)
         rows = z.detach().to(device, torch.float32)
         check_finite(owner, f"z_{part}", rows)
-        found += [rows, truth]
-    train, y, test, truth = found
+        checked += [rows, truth]
+    train, y, test, truth = checked
     if train.shape[1] != test.shape[1]:
         got = Described(f"{test.shape[1]} columns")
         raise bad_argument(owner, "z_test", f"of {train.shape[1]} columns, as z_train", got)

@@ -1,4 +1,4 @@
-"""From a cell to something that can be graded: a readout on an encoder, or a baseline. Methods see `Observed` only."""
+"""Fit a cell, so that it can be graded: a readout on an encoder, or a baseline. Methods see `ObservedRows` only."""
 
 import inspect
 import warnings
@@ -16,7 +16,7 @@ from pucl.bench.grid.decode import from_json
 from pucl.bench.grid.readouts import MATCH, OTHERS
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
 from pucl.bench.grid.tune_options import tune
-from pucl.bench.run.exam import Exam, Observed
+from pucl.bench.run.exam import Exam, ObservedRows
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.plain import raw_encoder
@@ -30,7 +30,7 @@ from pucl.registry import get
 BATCH = 1024  # rows scored at a time
 
 
-class Scorer(nn.Module):
+class BatchScorer(nn.Module):
     """Logits (n,) of a batch of float rows on the device."""
 
     def __init__(self, encoder: nn.Module, head: Any, *, normalise: bool) -> None:
@@ -55,7 +55,7 @@ class RowScorer:
     tuned: FineTuned | None = None
 
     def __init__(self, encoder: nn.Module, head: Any, device: str, *, normalise: bool) -> None:
-        self.scorer, self.device = Scorer(encoder, head, normalise=normalise).eval(), device
+        self.scorer, self.device = BatchScorer(encoder, head, normalise=normalise).eval(), device
 
     @classmethod
     def of_tuned(cls, model: FineTuned, device: str) -> "RowScorer":
@@ -73,7 +73,7 @@ class RowScorer:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedCell:
     """What is graded.
 
     Attributes:
@@ -96,7 +96,7 @@ class Embedded:
         seen_by_encoder: the labelled rows whose labels the encoder saw, where some were withheld from it.
     """
 
-    def __init__(self, encoder: Encoder, observed: Observed, device: str, withheld: float = 0) -> None:
+    def __init__(self, encoder: Encoder, observed: ObservedRows, device: str, withheld: float = 0) -> None:
         self.encoder, self.observed, self.device = encoder, observed, device
         self.seen_by_encoder: NDArray[Any] | None = observed.seen_by_encoder(withheld) if withheld else None
         self.z = embed(encoder, observed.x).to(device)
@@ -120,7 +120,7 @@ class Embedded:
             )  # fmt: skip
         return self._labels[key]
 
-    def sample(self) -> tuple[Observed, Tensor]:
+    def sample(self) -> tuple[ObservedRows, Tensor]:
         """The rows that stand for P and U, and their embeddings: without labelled ones whose label the encoder saw."""
         if self.seen_by_encoder is None:
             return self.observed, self.z
@@ -135,16 +135,16 @@ class Embedded:
         return estimate_prior(z, observed.s, method=given, seed=observed.seed).value
 
 
-def fit_readout(readout: Readout, rows: Embedded, exam: Exam, teacher: RowScorer | None = None) -> Fitted:
+def fit_readout(readout: Readout, rows: Embedded, exam: Exam, teacher: RowScorer | None = None) -> FittedCell:
     """A readout, fitted; `teacher` is the fitted pipeline it learns from, if it has one.
 
     On a collapsed encoder U looks as P does, so that labellers take all of it for positive.
     """
     if readout.head == KNN:
-        return Fitted(None)
+        return FittedCell(None)
     if rows.collapsed and readout.labeller not in (None, TRUTH, TEACHER):
         warnings.warn("the encoder has collapsed: all embeddings are equal, every row is called positive", stacklevel=2)
-        return Fitted(lambda x: torch.ones(len(x)))
+        return FittedCell(lambda x: torch.ones(len(x)))
     if readout.labeller == TRUTH:
         return _fit_reference(readout, rows, exam)
     prior = rows.prior(readout.prior, exam)
@@ -152,13 +152,13 @@ def fit_readout(readout: Readout, rows: Embedded, exam: Exam, teacher: RowScorer
         observed, z = rows.sample()
         labelled = torch.as_tensor(observed.s, device=z.device)
         nothing = PseudoLabels.from_probability(labelled.float(), labelled)  # of which the head takes no label
-        return Fitted(_fit_head(readout, rows, observed, z, nothing, prior), given_prior=prior)
+        return FittedCell(_fit_head(readout, rows, observed, z, nothing, prior), given_prior=prior)
     pseudo = rows.pseudo(readout, prior, teacher)
     score = _fit_head(readout, rows, rows.observed, rows.z, pseudo, prior, teacher)
-    return Fitted(score, pseudo, prior)
+    return FittedCell(score, pseudo, prior)
 
 
-def fit_method(cell: Baseline, observed: Observed, exam: Exam, device: str) -> Fitted:
+def fit_method(cell: Baseline, observed: ObservedRows, exam: Exam, device: str) -> FittedCell:
     """A baseline, fitted; an estimated prior comes from the raw rows. "supervised" is given the truth."""
     from pucl.baselines import fit_baseline
 
@@ -180,17 +180,17 @@ def fit_method(cell: Baseline, observed: Observed, exam: Exam, device: str) -> F
     def score(x: Any) -> Tensor:
         return torch.cat([scorer(rows.to(device)) for rows in torch.split(as_rows(x, owner="pucl bench"), BATCH)])
 
-    return Fitted(score, given_prior=prior)
+    return FittedCell(score, given_prior=prior)
 
 
-def raw_embeddings(observed: Observed) -> Tensor:
+def raw_embeddings(observed: ObservedRows) -> Tensor:
     """The rows themselves, as an encoder that learns nothing embeds them."""
     rows = as_rows(observed.x, owner="pucl bench")
     return embed(raw_encoder(rows), rows)
 
 
 def _fit_head(
-    readout: Readout, rows: Embedded, observed: Observed, z: Tensor, pseudo: PseudoLabels, prior: float | None,
+    readout: Readout, rows: Embedded, observed: ObservedRows, z: Tensor, pseudo: PseudoLabels, prior: float | None,
     teacher: RowScorer | None = None,
 ) -> RowScorer:  # fmt: skip
     """The head of a readout on rows, embeddings and pseudo-labels that belong together."""
@@ -204,25 +204,25 @@ def _fit_head(
 
 
 def _fine_tuned(
-    readout: Readout, rows: Embedded, observed: Observed, pseudo: PseudoLabels, teacher: RowScorer | None
+    readout: Readout, rows: Embedded, observed: ObservedRows, pseudo: PseudoLabels, teacher: RowScorer | None
 ) -> RowScorer:
     options: dict[str, Any] = from_json(readout.head_options)
     if VIEW in options:
         options[VIEW] = view_of(options[VIEW], options.pop(VIEW_OPTIONS))
-    asked = _needed(teacher).scorer if options.pop(MATCH, False) else None
-    options |= {"teacher": asked, "seed": observed.seed}
+    scoring_teacher = _needed(teacher).scorer if options.pop(MATCH, False) else None
+    options |= {"teacher": scoring_teacher, "seed": observed.seed}
     model = tune(observed.x, observed.s, pseudo, rows.encoder, options, device=rows.device)
     return RowScorer.of_tuned(model, rows.device)
 
 
-def _fit_reference(readout: Readout, rows: Embedded, exam: Exam) -> Fitted:
+def _fit_reference(readout: Readout, rows: Embedded, exam: Exam) -> FittedCell:
     """A head on the true labels of the observed rows, as far as they are known: a ceiling, not a method."""
     known, truth = exam.training_truth()
     observed, z = rows.observed.only(known), rows.z[torch.as_tensor(known, device=rows.z.device)]
     labels = torch.as_tensor(truth, device=z.device)
     share = float(truth[~observed.s].mean())
     pseudo = PseudoLabels(labels, labels.float(), torch.ones_like(labels, dtype=torch.float32), share)
-    return Fitted(_fit_head(readout, rows, observed, z, pseudo, None))
+    return FittedCell(_fit_head(readout, rows, observed, z, pseudo, None))
 
 
 def _needed(teacher: RowScorer | None) -> RowScorer:

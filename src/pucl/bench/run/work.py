@@ -13,10 +13,10 @@ from pucl.bench.grid.cells import Baseline, Cell, Pipeline
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.revisions import revisions_of
 from pucl.bench.run.encoding import EncoderStore, KeptTeacher, TrainedEncoder
-from pucl.bench.run.exam import Exam, Metrics, Observed, SkipError, pose
+from pucl.bench.run.exam import Exam, Metrics, ObservedRows, SkipError, pose
 from pucl.bench.run.provenance import provenance
-from pucl.bench.run.stages import Embedded, Fitted, RowScorer, fit_method, fit_readout
-from pucl.bench.run.teachers import kept_teacher, restored
+from pucl.bench.run.stages import Embedded, FittedCell, RowScorer, fit_method, fit_readout
+from pucl.bench.run.stored_teachers import kept_teacher, restored
 from pucl.device import pick_device
 from pucl.encoders.inputs import Encoder
 from pucl.errors import InputError, MissingDataError, RunError, RunWarning, bad_argument, is_number
@@ -39,7 +39,7 @@ class Bench:
         self.device = str(pick_device(device))
         self.store = EncoderStore(encoders, self.device, anew)
         self.origin = provenance(self.device, commit)
-        self._fitted: dict[str, Fitted] = {}  # of the unit at work and its teachers, by key
+        self._fitted: dict[str, FittedCell] = {}  # of the unit at work and its teachers, by key
 
     def run(self, unit: list[Cell]) -> Iterator[Outcome]:
         """The outcomes of the cells of a unit, each as soon as it is known."""
@@ -56,7 +56,7 @@ class Bench:
         except Exception as error:  # of what all of them share
             yield from (outcome_of(error, cell) for cell in left)
 
-    def _pipelines(self, unit: list[Pipeline], observed: Observed, exam: Exam) -> Iterator[Outcome]:
+    def _pipelines(self, unit: list[Pipeline], observed: ObservedRows, exam: Exam) -> Iterator[Outcome]:
         shared: list[str] = []
         self._fitted.clear()
         with _collecting(shared):
@@ -75,7 +75,7 @@ class Bench:
             except Exception as error:
                 yield outcome_of(error, cell)
 
-    def _baselines(self, unit: list[Baseline], observed: Observed, exam: Exam) -> Iterator[Outcome]:
+    def _baselines(self, unit: list[Baseline], observed: ObservedRows, exam: Exam) -> Iterator[Outcome]:
         for cell in unit:
             began, heard = time.perf_counter(), list[str]()
             with _collecting(heard):
@@ -83,16 +83,16 @@ class Bench:
                 grades = _grades(fitted, exam)
             yield self._line(cell, _known(cell, fitted, exam) | grades, began, heard)
 
-    def _embedded(self, cell: Pipeline, trained: TrainedEncoder, observed: Observed) -> Embedded:
+    def _embedded(self, cell: Pipeline, trained: TrainedEncoder, observed: ObservedRows) -> Embedded:
         return Embedded(trained.encoder, observed, self.device, cell.recipe.withheld)
 
-    def _fit(self, cell: Pipeline, rows: Embedded, exam: Exam) -> Fitted:
+    def _fit(self, cell: Pipeline, rows: Embedded, exam: Exam) -> FittedCell:
         """The readout of a cell, after the pipeline that it learns from, if it has one."""
         teacher = cell.readout.teacher
         scorer = None if teacher is None else self._taught(cell, teacher, rows.observed, exam)
         return fit_readout(cell.readout, rows, exam, scorer)
 
-    def _taught(self, cell: Pipeline, teacher: Pipeline, observed: Observed, exam: Exam) -> RowScorer:
+    def _taught(self, cell: Pipeline, teacher: Pipeline, observed: ObservedRows, exam: Exam) -> RowScorer:
         """The pipeline a cell learns from, fitted to the same rows once."""
         if teacher.key not in self._fitted:
             self._fitted[teacher.key] = self._teacher(teacher, observed, exam)
@@ -102,7 +102,7 @@ class Bench:
             raise bad_argument(owner, "teacher", "one that gives scores", teacher.readout.name)
         return score
 
-    def _teacher(self, cell: Pipeline, observed: Observed, exam: Exam) -> Fitted:
+    def _teacher(self, cell: Pipeline, observed: ObservedRows, exam: Exam) -> FittedCell:
         """A teacher, from its folder or fitted now; one that is fine-tuned is kept beside the encoders, as they are.
 
         Other teachers are not kept: their heads are of many kinds, and quickly fitted.
@@ -111,7 +111,7 @@ class Bench:
             stored = self.store.stored(place, cell, KeptTeacher)
             if stored is not None:
                 heard = list(stored[1].warnings)
-                fitted = Fitted(RowScorer.of_tuned(restored(*stored, self.device), self.device))
+                fitted = FittedCell(RowScorer.of_tuned(restored(*stored, self.device), self.device))
             else:
                 heard = []
                 with _collecting(heard):
@@ -137,11 +137,11 @@ class Bench:
         return Outcome(cell.key, line=line)
 
 
-def _grades(fitted: Fitted, exam: Exam) -> Metrics:
+def _grades(fitted: FittedCell, exam: Exam) -> Metrics:
     return {} if fitted.score is None else exam.grade(fitted.score(exam.test_rows))
 
 
-def _known(cell: Cell, fitted: Fitted, exam: Exam, trained: TrainedEncoder | None = None) -> Metrics:
+def _known(cell: Cell, fitted: FittedCell, exam: Exam, trained: TrainedEncoder | None = None) -> Metrics:
     """What is known besides the grades: how good the pseudo-labels are, π̂, π as it was given, the last loss."""
     metrics: Metrics = {}
     if fitted.pseudo is not None and not cell.is_reference:

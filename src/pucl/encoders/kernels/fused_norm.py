@@ -57,7 +57,7 @@ def _statistics(x, partial, m, c, groups, parts, blocks, BM: tl.constexpr, BC: t
     part = tl.program_id(0) // groups
     channel = (tl.program_id(0) % groups) * BC + tl.arange(0, BC)
     row = tl.arange(0, BM)
-    here = row[:, None] * c + channel[None, :]
+    offsets = row[:, None] * c + channel[None, :]
     start = (blocks - 1 - part) * (BM * UNROLL)
     known = tl.minimum(start + row, m - 1).to(tl.int64)  # a row that exists even where the tile ends beyond the last
     shift = _load(x + known[:, None] * c + channel[None, :], channel[None, :] < c, WHOLE, "")
@@ -68,7 +68,7 @@ def _statistics(x, partial, m, c, groups, parts, blocks, BM: tl.constexpr, BC: t
         for u in tl.static_range(UNROLL):
             first = (blocks - 1 - i) * (BM * UNROLL) + u * BM
             inside = (first + row[:, None] < m) & (channel[None, :] < c)
-            d = _load(x + first.to(tl.int64) * c + here, inside, WHOLE, "") - shift
+            d = _load(x + first.to(tl.int64) * c + offsets, inside, WHOLE, "") - shift
             if WHOLE:
                 count += 1.0
             else:
@@ -152,7 +152,7 @@ def _sums(d, d2, x, out, g, mean, rstd, weight, bias, partial, m, c, groups, par
     part = tl.program_id(0) // groups
     channel = (tl.program_id(0) % groups) * BC + tl.arange(0, BC)
     row = tl.arange(0, BM)
-    here = row[:, None] * c + channel[None, :]
+    offsets = row[:, None] * c + channel[None, :]
     mu = _channel(mean, channel, c)
     inverse = _channel(rstd, channel, c)
     scale = _channel(weight, channel, c) * inverse
@@ -164,12 +164,12 @@ def _sums(d, d2, x, out, g, mean, rstd, weight, bias, partial, m, c, groups, par
             first = (blocks - 1 - i) * (BM * UNROLL) + u * BM
             inside = (first + row[:, None] < m) & (channel[None, :] < c)
             base = first.to(tl.int64) * c
-            grad = _load(d + base + here, inside, WHOLE, "")
+            grad = _load(d + base + offsets, inside, WHOLE, "")
             if TWICE:
-                grad2 = _load(d2 + base + here, inside, WHOLE, "")
+                grad2 = _load(d2 + base + offsets, inside, WHOLE, "")
             if MASK == "out":
-                sign = _load(out + base + here, inside, WHOLE, "evict_first")
-            centred = _load(x + base + here, inside, WHOLE, "") - mu
+                sign = _load(out + base + offsets, inside, WHOLE, "evict_first")
+            centred = _load(x + base + offsets, inside, WHOLE, "") - mu
             if TWICE:
                 grad += grad2
             if MASK == "out":
@@ -178,7 +178,7 @@ def _sums(d, d2, x, out, g, mean, rstd, weight, bias, partial, m, c, groups, par
                 grad = tl.where(centred * scale + shift > 0, grad, 0.0)
             if WRITE:
                 narrow = grad.to(g.dtype.element_ty)
-                _store(g + base + here, narrow, inside, WHOLE)
+                _store(g + base + offsets, narrow, inside, WHOLE)
                 grad = narrow.to(tl.float32)
             total += grad
             product += grad * centred

@@ -14,13 +14,13 @@ def forward(anchors: Tensor, rows: Tensor, first: int, scale: float) -> Tensor:
     lse = anchors.new_full((len(anchors),), float("-inf"))
     safe, tile = scale <= LARGEST_SAFE_SCALE, TILE_GPU if anchors.is_cuda else TILE
     for i in range(0, len(anchors), tile):
-        here = slice(i, i + tile)
-        block = anchors[here] * scale
+        rows_i = slice(i, i + tile)
+        block = anchors[rows_i] * scale
         for j in range(0, len(rows), tile):
             similarity = block @ rows[j : j + tile].T
             _fill_self(similarity, first + i - j, float("-inf"))
             part = _sum_exp(similarity, scale) if safe else similarity.logsumexp(dim=1)
-            lse[here] = torch.logaddexp(lse[here], part)
+            lse[rows_i] = torch.logaddexp(lse[rows_i], part)
     return lse
 
 
@@ -32,18 +32,18 @@ def backward(
     safe, tile = scale <= LARGEST_SAFE_SCALE, TILE_GPU if anchors.is_cuda else TILE
     own, others = g * (scale - lse).exp(), g_rows * (scale - lse_rows).exp()  # used where safe
     for i in range(0, len(anchors), tile):
-        here = slice(i, i + tile)
-        block = anchors[here] * scale
+        rows_i = slice(i, i + tile)
+        block = anchors[rows_i] * scale
         for j in range(0, len(rows), tile):
-            there = slice(j, j + tile)
-            similarity = block @ rows[there].T
+            rows_j = slice(j, j + tile)
+            similarity = block @ rows[rows_j].T
             if safe:
-                weight = similarity.sub_(scale).exp_().mul_(own[here, None] + others[there])
+                weight = similarity.sub_(scale).exp_().mul_(own[rows_i, None] + others[rows_j])
             else:
-                weight = (similarity - lse[here, None]).exp_().mul_(g[here, None])
-                weight += similarity.sub_(lse_rows[there]).exp_().mul_(g_rows[there])
+                weight = (similarity - lse[rows_i, None]).exp_().mul_(g[rows_i, None])
+                weight += similarity.sub_(lse_rows[rows_j]).exp_().mul_(g_rows[rows_j])
             _fill_self(weight, first + i - j, 0.0)
-            out[here].addmm_(weight, rows[there])
+            out[rows_i].addmm_(weight, rows[rows_j])
     return out.mul_(scale)
 
 
