@@ -146,7 +146,7 @@ def test_a_line_of_version_0_1_is_of_the_cell_that_a_grid_has_today(tmp_path: Pa
     assert isinstance(more.cell, Pipeline) and more.cell.readout.teacher is not None
     assert more.cell.readout.teacher.readout.labeller_options == {"other_embeddings": "raw", "whitening": 0.5}
     path.write_text(json.dumps({**OLD, "config": {**OLD["config"], "seed": 1}}) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match="line 1, must be .* got a configuration that its key does not belong to"):
+    with pytest.raises(InputError, match="line 1, must be .* got a configuration that does not match its key"):
         read_results(path)
 
 

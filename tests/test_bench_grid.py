@@ -135,7 +135,9 @@ def test_only() -> None:
     assert {cell.name for cell in select(cells, ["readout=auto"])} == {c.name for c in cells if "+auto" in c.name}
     with pytest.warns(FutureWarning, match="'top' is now called 'readout'"):
         assert select(cells, ["top=auto"]) == select(cells, ["readout=auto"])
-    with pytest.raises(InputError, match="--only must be what fits some cell of the grid; got 'cifar'"):
+    with pytest.raises(
+        InputError, match="--only must be text or key=value that matches a cell of the grid; got 'cifar'"
+    ):
         select(cells, ["cifar"])
     with pytest.raises(InputError, match="unknown key of --only 'sed': did you mean 'seed'"):
         select(cells, ["sed=1"])
@@ -156,7 +158,9 @@ def test_only_takes_numbers_whole() -> None:
     assert len(select(cells, ["igit"])) == len(select(cells, ["small_cnn)"])) == len(select(cells, [""])) == 30
     assert len(select(cells, ["seed 1 p"])) == 3 and len(select(cells, ["seed 1", "pucl+"])) == 3
     for nothing in ("pucl.", "seed 2", "seed  1", "1 see", "SEED 1"):
-        with pytest.raises(InputError, match=f"--only must be what fits some cell of the grid; got {nothing!r}"):
+        with pytest.raises(
+            InputError, match=f"--only must be text or key=value that matches a cell of the grid; got {nothing!r}"
+        ):
             select(cells, [nothing])
     fashion = Grid("small", {**SMALL, "tasks": ["fmnist1", "fmnist2"]}).cells()
     assert len(select(fashion, ["fmnist"])) == 2 and len(select(fashion, ["fmnist1"])) == 1

@@ -202,7 +202,7 @@ def test_unknown_names_of_a_grid(empty_bench: Command, tmp_path: Path, text: str
 def test_a_method_without_its_prior_hears_what_a_grid_may_give(empty_bench: Command, tmp_path: Path) -> None:
     (tmp_path / "g.toml").write_text(PLACE + BASELINES.replace("naive", "nnpu"), encoding="utf-8")
     code, out, _ = empty_bench("run", "g.toml", "--dry-run")
-    reason = "nnpu: needs a prior, 'oracle' or the name of an estimator, and the grid gives none"
+    reason = "nnpu: needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator"
     assert code == 0 and out.startswith(f"would skip: digits 100 seed 0 nnpu (raw): {reason}\n")
 
 

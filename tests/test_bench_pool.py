@@ -108,7 +108,7 @@ def test_a_worker_that_dies_fails_its_unfinished_cells_only(
     assert sorted(outcome.key for outcome in outcomes) == keys()
     failed = {outcome.key: outcome.failed for outcome in outcomes if outcome.failed}
     assert set(failed) <= set(keys(1)) and len(failed) == lost
-    assert set(failed.values()) == {f"the worker ended with code {code} in the middle of it"}
+    assert set(failed.values()) == {f"the worker died with exit code {code}"}
     assert all(outcome.line is not None for outcome in outcomes if outcome.key not in failed)
 
 

@@ -136,7 +136,7 @@ def test_outdated_lines_are_kept_with_a_word(tmp_path: Path) -> None:
     assert found.missing == [] and found.there == 2 and found.outdated == ["abc"]
     said: list[str] = []
     say_outdated(found, said.append)
-    assert said == [f"1 of 2 cells {EARLIER} (commit abc); kept; --stale runs them again"]
+    assert said == [f"1 of 2 cells {EARLIER} (commit abc) and are kept; --stale runs them again"]
     say_outdated(SweepPlan([], 2, [], []), said.append)
     assert len(said) == 1
     before = read_results(path)
@@ -150,7 +150,7 @@ def test_stale_cells_are_run_again_and_once(bench: Command, tmp_path: Path) -> N
     assert bench(*run, "--device", "cpu", "--only", "seed=0").code == 0
     old = aged(results, 1)
     code, out, _ = bench(*run, "--dry-run")
-    assert code == 0 and f"1 of 2 cells {EARLIER} (commit 1234567+changes); kept; --stale runs them" in out
+    assert code == 0 and f"1 of 2 cells {EARLIER} (commit 1234567+changes) and are kept; --stale runs them" in out
     assert out.endswith("2 to run, 2 already there, 0 to skip\n")
     code, out, _ = bench(*run, "--stale", "--dry-run")
     assert code == 0 and out.splitlines() == [

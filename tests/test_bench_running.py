@@ -35,12 +35,12 @@ def test_a_metric_that_is_not_finite_fails_its_cell_only(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "pucl: stopped; the same command goes on\n"),
-        (("--stale",), "pucl: stopped; the same command goes on\n"),
+        ((), "pucl: stopped; the same command continues\n"),
+        (("--stale",), "pucl: stopped; the same command continues\n"),
         (
             ("--force",),
-            "pucl: stopped; with --force the same command starts anew; without it, it goes on with cells that have no"
-            " result\n",
+            "pucl: stopped; the same command starts again from the first cell; without --force it continues with the "
+            "missing cells\n",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_damage_elsewhere_is_an_error(tmp_path: Path) -> None:
     for content, words in (
         (f"{text[:40]}\n{text}\n", "line 1, must be a result of 'pucl bench run'; got not JSON"),
         (f"{text}\n{{}}\n", "line 2, must be a result of 'pucl bench run'; got a cell: its configuration must be a"),
-        (f"{tampered}\n", "got a configuration that its key does not belong to"),
+        (f"{tampered}\n", "got a configuration that does not match its key"),
         (
             f"{text}\n{json.dumps({**stored, 'time': 3})}\n",
             "line 2, must be a result of 'pucl bench run'; got a result: time must be a name; got 3",

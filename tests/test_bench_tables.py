@@ -57,7 +57,7 @@ def test_the_paired_test() -> None:
     assert literal.p_value == pytest.approx(2 / np.pi * np.arctan(1 / 83), rel=1e-6)
     assert paired_p({0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.5}) == 0.0 and paired_p({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0}) == 1.0
     assert paired_p({0: 1.0, 1: 2.0}, {1: 1.0, 2: 2.0}) is None
-    assert best.held_to and not literal.held_to
+    assert best.tested_against and not literal.tested_against
     a, b = {0: 1.0, 1: 2.0, 2: 4.0, 3: 0.0}, {0: 0.5, 1: 2.5, 2: 3.0, 4: 9.0}
     assert paired_p(a, b) == pytest.approx(ttest_rel([1.0, 2.0, 4.0], [0.5, 2.5, 3.0]).pvalue)
 
@@ -67,7 +67,7 @@ def test_the_forms_of_a_table() -> None:
     text = write(table, "text")
     assert "53.00 ± 3.61 (3)" in text and "[91.8 -38.80]" in text and "88.00 (1)*" in text and "[89.7† -1.70]" in text
     assert "92.50 ± 0.71 (2)‡" in text and "93.50 ± 0.71 (2)‡" not in text and "against ‡" in text
-    assert "* Made by an earlier revision of the code" in text and "1 results of older configurations" in text
+    assert "* Made by an earlier revision of the code" in text and "Not shown: 1 result of older configurations" in text
     markdown = write(table, "markdown")
     assert "| puCL(auto) | improved, cnn7bn | none | **94.00 (1)**<br>[91.8 +2.20] | –<br>[89.2] |" in markdown
     widths = {line.count("|") for line in markdown.splitlines() if line.startswith("|")}

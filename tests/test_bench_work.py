@@ -115,9 +115,9 @@ def test_cells_that_cannot_be_run_are_skipped_with_a_reason(tmp_path: Path, monk
     assert len(reasons) == 4
     for reason, words in zip(
         reasons,
-        ("punce: needs a prior, 'oracle' or the name of an estimator, and the grid gives none",
+        ("punce: needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator",
          "cifar10: data_batch_1 is missing", "small_cnn: takes image data; gaussians has table data",
-         "nnpu: needs a prior, 'oracle' or the name of an estimator, and the grid gives none"),
+         "nnpu: needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator"),
         strict=True,
     ):  # fmt: skip
         assert words in reason
@@ -126,7 +126,7 @@ def test_cells_that_cannot_be_run_are_skipped_with_a_reason(tmp_path: Path, monk
     monkeypatch.setattr(exams, "load", lambda *_, **__: data)
     unit = cells_of(objectives=["punce"], prior="oracle", setting="single-set")
     (outcome,) = run_unit(unit, tmp_path)
-    assert outcome.skipped == "nobody knows the true prior inside U of digits"
+    assert outcome.skipped == "the true prior inside U of digits is unknown"
     (outcome,) = run_unit(cells_of(setting="single-set", readouts=["ceiling"]), tmp_path)
     assert done(outcome).accuracy > 60
 

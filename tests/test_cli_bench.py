@@ -120,7 +120,7 @@ def test_several_workers_and_an_interrupt(tmp_path: Path) -> None:
         assert len(workers := workers_of(run.pid)) == 2
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
-    assert run.returncode == 130 and err == "pucl: stopped; the same command goes on\n"
+    assert run.returncode == 130 and err == "pucl: stopped; the same command continues\n"
     found = read_results(results)
     counted = re.search(r"^(\d+) ran in", out, re.MULTILINE)  # one less if stopped between a line and its count
     assert counted and 1 <= len(found) <= 4 and len(found) - int(counted[1]) in (0, 1)
@@ -175,7 +175,7 @@ def test_earlier_revisions_are_said(smoke: tuple[Path, str], pucl: Command, tmp_
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for words in ((), ("--dry-run",)):
         code, out, _ = pucl("run", SMOKE, "--results", "r.jsonl", *words)
-        said = "3 of 12 cells were made by an earlier revision of the code (commit 1234567); kept; --stale runs them"
+        said = "3 of 12 cells were made by an earlier revision of the code (commit 1234567) and are kept; --stale runs"
         assert code == 0 and out.startswith(said)
 
 
@@ -197,7 +197,10 @@ def test_tables_and_pages(smoke: tuple[Path, str], pucl: Command, tmp_path: Path
     ("words", "message"),
     [
         (("run", "nowhere.toml"), "pucl bench run: GRID must be a TOML file that exists; got 'nowhere.toml'"),
-        (("run", SMOKE, "--only", "cifar"), "--only must be what fits some cell of the grid; got 'cifar'"),
+        (
+            ("run", SMOKE, "--only", "cifar"),
+            "--only must be text or key=value that matches a cell of the grid; got 'cifar'",
+        ),
         (("run", SMOKE, "--jobs", "0"), "pucl bench run: --jobs must be a whole number ≥ 1; got 0"),
         (("run", SMOKE, "--jobs", "two"), "pucl bench run: --jobs must be a whole number; got 'two'"),
         (("run", SMOKE, "--device", "cud"), "device must be"),

@@ -103,7 +103,7 @@ WRONG: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("demo", "--seed", ("-1",), "--seed must be a whole number ≥ 0; got -1"),
     ("demo", "--out", ("people.csv",), "--out must be a folder that can be written to"),
     ("data prepare", "", ("cifar",), "NAME: unknown data set 'cifar': did you mean 'cifar"),
-    ("bench run", "--only", ("nothing",), "--only must be what fits some cell of the grid; got 'nothing'"),
+    ("bench run", "--only", ("nothing",), "--only must be text or key=value that matches a cell of the grid"),
     ("bench run", "--jobs", ("0",), "--jobs must be a whole number ≥ 1; got 0"),
     ("bench run", "--device", ("tpu",), "--device must be 'cpu', 'cuda', 'cuda:1' …; got 'tpu'"),
     ("bench add", "", ("nowhere.jsonl",), "FILES must be a file that exists; got 'nowhere.jsonl'"),

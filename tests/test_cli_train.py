@@ -66,10 +66,18 @@ def test_a_table_keeps_its_transform(tmp_path: Path, command: Command) -> None:
         ),
         (("digits", "--labelled", "100", "--encoder", "lenet5"), "images of at least"),
         (("nothing.csv", "--label", "s"), "nothing.csv"),
+        (
+            ("digits", "--labelled", "100", "--out", "/proc/none/out"),
+            "pucl pretrain: --out must be in a place that can be written to; /proc/none/out: ",
+        ),
+        (
+            ("digits", "--labelled", "100", "--log", "/proc/none/log.jsonl"),
+            "pucl pretrain: --log must be in a place that ",
+        ),
     ],
 )
 def test_mistakes_are_one_line(words: tuple[str, ...], message: str, tmp_path: Path, command: Command) -> None:
-    done = command("pretrain", *words, "--out", tmp_path / "out")
+    done = command("pretrain", "--out", tmp_path / "out", *words)  # of two the last counts
     assert done.code == 2 and done.out == ""
     assert done.err.count("\n") == 1 and message in done.err
     assert not (tmp_path / "out" / "encoder.json").exists()

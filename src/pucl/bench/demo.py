@@ -57,7 +57,7 @@ def run_demo(
 ) -> Demo:
     """Run every method of the demo and save its picture and numbers into `out`.
 
-    `on_step` hears what is being done and how much of the whole is behind it, from 0 to 1.
+    `on_step` is called with the current step in words and the share of the work that is done, from 0 to 1.
     """
     folder = _writable(out)
     data = load("digits", seed=seed)

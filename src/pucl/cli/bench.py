@@ -73,8 +73,8 @@ def run(
             on_progress=typer.echo,
         )  # fmt: skip
     except KeyboardInterrupt:
-        anew = "with --force the same command starts anew; without it, it goes on with cells that have no result"
-        typer.echo(f"pucl: stopped; {anew if force else 'the same command goes on'}", err=True)
+        anew = "the same command starts again from the first cell; without --force it continues with the missing cells"
+        typer.echo(f"pucl: stopped; {anew if force else 'the same command continues'}", err=True)
         raise typer.Exit(130) from None
     if summary.failed:
         raise typer.Exit(1)
@@ -130,7 +130,10 @@ def table(
 def leaderboard(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/leaderboard.md"),
     goals: Annotated[
-        Path | None, typer.Option(help="TOML: which pipelines are held against what; paper/reach.toml if it is there.")
+        Path | None,
+        typer.Option(
+            help="TOML file of goals: pipelines and the accuracy to reach (default: paper/reach.toml, if it exists)."
+        ),
     ] = None,
     results: Results = RESULTS,
 ) -> None:
@@ -153,11 +156,11 @@ def leaderboard(
 def baselines(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/baselines.md"),
     notes: Annotated[
-        Path, typer.Option(help="TOML: why a number is not near the published one, by task and method.")
+        Path, typer.Option(help="TOML file: why a number differs from the published one, by task and method.")
     ] = (Path("paper/notes.toml")),
     results: Results = RESULTS,
 ) -> None:
-    """Write the page of the baselines: fidelity, needs, costs, our numbers beside the published ones.
+    """Write the page of the baselines: fidelity, needs, costs, our numbers next to the published ones.
 
     Example: pucl bench baselines --out docs/baselines.md
     """

@@ -85,6 +85,7 @@ def pretrain(
         "weight_decay": weight_decay, "clip": clip, "labelled_share": labelled_share, "held_out": held_out,
         "precision": precision,
     }  # fmt: skip
+    _check_writable(out, log, tensorboard)
     try:
         with joined(device) as place:
             rows, s, transform = _rows(data, labelled, positives, label, seed)
@@ -100,6 +101,16 @@ def pretrain(
     except KeyboardInterrupt as stopped:  # typer would swallow its message, which says how to continue
         typer.echo(f"pucl: stopped: {stopped}", err=True)
         raise typer.Exit(130) from None
+
+
+def _check_writable(out: Path, log: Path | None, tensorboard: Path | None) -> None:
+    """Refuse places that cannot be written to before any work is done."""
+    from pucl.models.places import check_folder
+
+    places = (("--out", out), ("--log", log.parent if log else None), ("--tensorboard", tensorboard))
+    for option, folder in places:
+        if folder is not None and not folder.is_file():  # a file in place of a folder has an error of its own
+            check_folder("pucl pretrain", option, folder)
 
 
 def _rows(

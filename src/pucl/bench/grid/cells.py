@@ -1,8 +1,8 @@
 """Cells: what is measured, as typed values with one canonical form, a key and a name.
 
-A *cell* is one result to be: a `Pipeline` (an encoder trained by an objective, and a readout on its embeddings) or a
-`Baseline`, at a `Place` (task, setting, number of labelled rows, seed). Every number that decides the result is in it,
-so that a changed number, or a changed default, is another cell.
+A *cell* is one result to measure: a `Pipeline` (an encoder trained by an objective, and a readout on its embeddings) or
+a `Baseline`, at a `Place` (task, setting, number of labelled rows, seed). It holds all numbers that decide the result, so
+a changed number, or a changed default, is another cell.
 """
 
 import hashlib
@@ -340,12 +340,12 @@ def is_estimated(prior: str | None) -> TypeGuard[str]:
 
 
 def usual_setting(task: str) -> str:
-    """The setting in which the paper, and whoever says nothing else, has a task."""
+    """The setting of a task in the paper, and the default."""
     return "single-set" if task.startswith("stl") else "case-control"
 
 
 def units(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Cells that share an encoder together, a baseline alone, in the order in which they first occur."""
+    """Groups of cells that share an encoder, and each baseline alone, in the order in which they first occur."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         key = cell.key if isinstance(cell, Baseline) else cell.encoder_cell.key

@@ -147,7 +147,7 @@ class Grid:
     ) -> Pipeline:  # fmt: skip
         """One pipeline with its readout, and the teacher of that, if it has one.
 
-        `pupils` are the readouts that learn from this one, which can be none of them.
+        `pupils` are the readouts that learn from this one; it must not be one of them.
         """
         if readout in pupils:
             cycle = Described(" → ".join((*pupils, readout)))

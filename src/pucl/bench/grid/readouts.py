@@ -3,7 +3,7 @@
 | readout | labeller | head | is given |
 |---|---|---|---|
 | pupl | puPL | linear | nothing |
-| auto | kernel_cvir, the default labeller of the first campaign | linear | nothing |
+| auto | kernel_cvir, the default labeller when most stored cells were run | linear | nothing |
 | stacked | stacked, the default labeller | linear | nothing |
 | nnpu | none | nnPU risk | the true π |
 | nnpu_auto | none | nnPU risk | an estimate of π from the embeddings |
@@ -17,8 +17,7 @@ A grid adds its own under ``[readout.NAME]``, with the keys `labeller`, `head`, 
 `head_options`. With ``labeller_options = { other_embeddings = "raw" }`` a labeller that can weigh several embeddings
 sees the raw rows too. With ``labeller = "teacher"`` the labels are the probabilities of another pipeline on the same
 rows, which `teacher` describes: a table with `encoder`, `recipe`, `readout` and, where it is not the cell's own,
-`objective`. With ``head_options = { match = true }`` fine-tuning asks it about every view of a row, not once about the
-row.
+`objective`. With ``head_options = { match = true }`` the teacher labels every view of a row anew, not the row once.
 """
 
 from collections.abc import Mapping
@@ -36,7 +35,7 @@ from pucl.pseudo_labels.labellers import find_labeller, labellers, renamed_optio
 from pucl.registry import Entry, entries, get
 
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
-MATCH = "match"  # an option of fine-tuning in grids: ask the teacher about every view
+MATCH = "match"  # an option of fine-tuning in grids: the teacher labels every view
 OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
 BUILT_IN: Mapping[str, Options] = MappingProxyType(
     {

@@ -46,7 +46,7 @@ def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
 
 
 def resolve_view(name: str, given: Option) -> dict[str, Option]:
-    """The options of a view; it is shown blank rows, as it checks their values where it is used."""
+    """The options of a view; the view is called once on blank rows, so that it checks their values."""
     entry = get("views", name)
     options = resolved(f"view {name!r}", keywords(entry.function), given, kinds=get_type_hints(entry.function))
     blank = torch.zeros(2, 1, 32, 32) if "image" in entry.inputs else torch.zeros(2, 4)

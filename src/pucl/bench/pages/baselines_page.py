@@ -1,4 +1,4 @@
-"""The page of the baselines: what each is, how faithful, what it costs, and our numbers beside the published ones."""
+"""The page of the baselines: what each computes, its fidelity and cost, and our numbers next to the published ones."""
 
 import inspect
 import re
@@ -68,11 +68,11 @@ def baselines_page(lines: Iterable[ResultLine], notes: Mapping[str, Mapping[str,
     return "\n".join(
         [
             HEAD,
-            "## What they are\n",
+            "## Overview\n",
             _overview(known, documented),
             "## Numbers\n",
             _numbers(known, stored, notes),
-            "## Where they differ from their authors' code\n",
+            "## Differences from the authors' code\n",
             _common(),
             *(_section(known[name], about) for name, about in documented.items()),
         ]
@@ -134,10 +134,10 @@ def _numbers(known: Mapping[str, Entry], stored: list[ResultLine], notes: Mappin
             parts.append(f"{_theirs(paper, n)} | {ours(entry) if entry.values else NOTHING}{mark} | {seconds}")
         rows.append(f"| {title} | " + " | ".join(parts) + " |")
     legend = (
-        "Test accuracy in %, 1,000 labelled positives unless said otherwise; ours mean ± standard deviation (seeds), "
-        "with the true prior where one is needed, last epoch or the best by PU validation. s: seconds of one run on "
-        "the card it was run on, several at a time. A number in brackets leads to a note where ours is more than 2 "
-        "points away or was not run with the settings of the package."
+        "Test accuracy in %, with 1,000 labelled positives unless stated otherwise. Ours: mean ± standard deviation "
+        "(seeds), with the true prior where the method needs one; last epoch, or the best by PU validation. s: seconds "
+        "of one run, with several running on the same card. A number in brackets refers to a note below: our result "
+        "differs by more than 2 points, or was not run with the settings of the package."
     )
     return "\n".join([*rows, "", legend, "", *(f"{at}. {text}" for at, text in enumerate(texts, start=1)), ""])
 
@@ -187,7 +187,7 @@ def _changed(used: Options, preset: Options) -> str:
 
 
 def _common() -> str:
-    """What the package says of all of them."""
+    """The differences that all of them share, from the docstring of the package."""
     import pucl.baselines
 
     text = inspect.getdoc(pucl.baselines) or ""

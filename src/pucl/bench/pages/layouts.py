@@ -96,11 +96,11 @@ FORMATS: Mapping[str, Callable[[PaperTable], str]] = MappingProxyType(
 
 
 def ours(entry: Measured) -> str:
-    """``92.10 ± 0.40 (5)``, with ‡ where others are held to it and * where it is outdated."""
+    """``92.10 ± 0.40 (5)``, with ‡ where others are tested against it and * where it is outdated."""
     if not entry.values:
         return NOTHING
     spread = f" ± {entry.std:.2f}" if entry.std is not None else ""
-    signs = ("‡" if entry.held_to else "") + ("*" if entry.outdated else "")
+    signs = ("‡" if entry.tested_against else "") + ("*" if entry.outdated else "")
     return f"{entry.mean:.2f}{spread} ({len(entry.values)}){signs}"
 
 
@@ -118,17 +118,18 @@ def theirs(entry: Measured) -> str:
 def notes(table: PaperTable) -> list[str]:
     """What the signs mean and where the numbers come from."""
     texts = [
-        "Accuracy in per cent on test rows: mean ± sample standard deviation (number of seeds) of our own runs, last "
-        "epoch; in brackets the paper's number and ours minus it, which for readouts and encoders that the paper does "
-        "not have is that of puPL on the same objective with the paper's encoder. † The paper gave the true class prior"
-        ". p: two-sided paired t-test over common seeds against ‡, the best row of the column with two seeds or more, "
-        "not corrected for the number of rows. prior: what our row was given of the class prior. "
+        "Accuracy on test rows in per cent, last epoch: mean ± sample standard deviation (number of seeds) of our own "
+        "runs. In brackets: the paper's number, then ours minus it. Readouts and encoders that the paper does not have "
+        "are compared with puPL on the same objective and the paper's encoder. † The paper's method was given the true "
+        "class prior. ‡ The best row of the column with at least two seeds. p: two-sided paired t-test against ‡ over "
+        "common seeds, not corrected for the number of rows. prior: how our row got its class prior, if it did. "
         "Ceilings, supervised rows and kNN saw every training label."
     ]
     if any(entry.outdated for row in table.rows for entry in row.entries.values()):
-        texts.append("* Made by an earlier revision of the code; 'pucl bench run GRID --stale' makes it again.")
+        texts.append("* Made by an earlier revision of the code; 'pucl bench run GRID --stale' runs it again.")
     if table.older:
-        texts.append(f"{table.older} results of older configurations under the same names are not shown.")
+        plural = "s" * (table.older > 1)
+        texts.append(f"Not shown: {table.older} result{plural} of older configurations with the same names.")
     if table.commits:
         texts.append(f"Commits: {', '.join(table.commits)}.")
     return texts

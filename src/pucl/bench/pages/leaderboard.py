@@ -1,4 +1,4 @@
-"""The leaderboard: a page of the documentation, written from stored results and from nothing else."""
+"""The leaderboard: a page of the documentation, generated from stored results alone."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
     {
         "pu-benchmark-1": "First benchmark",
         "downstream-head": "Objectives and readouts",
-        "weak-supervision-knn": "What the embeddings hold: kNN on the true labels",
+        "weak-supervision-knn": "Quality of the embeddings: kNN on the true labels",
         "pu-benchmark-2": "Second benchmark",
     }
 )
@@ -25,9 +25,9 @@ HEAD = """# Leaderboard
 
 <!-- Written by 'pucl bench leaderboard' from results/benchmark.jsonl; do not edit. -->
 
-Every number of ours was run by `pucl bench run` under the [protocols](benchmark.md#protocols) of the benchmark;
-[recipes and readouts](benchmark.md#recipes-and-readouts) are explained there. A number of a single seed says little
-where seeds of its like differ by points.
+Our numbers come from `pucl bench run` under the [protocols](benchmark.md#protocols) of the benchmark, which also
+explains [recipes and readouts](benchmark.md#recipes-and-readouts). Treat numbers from a single seed with care: seeds of
+the same method can differ by several points.
 """
 
 
@@ -40,8 +40,10 @@ def leaderboard(lines: Iterable[ResultLine], goals: Iterable[reach.Goal] = ()) -
     for name in TABLES:
         parts.append(f"## {TITLES[name]}\n\n{as_markdown(make_table(name, stored))}")
     if goals := list(goals):
-        parts.append(f"## Without a prior against the paper with one\n\n{reach.as_markdown(goals, stored)}")
-    parts.append(f"## Without a class prior\n\n{_rankings(stored)}")
+        parts.append(
+            f"## Ours without a class prior, the paper with the true one\n\n{reach.as_markdown(goals, stored)}"
+        )
+    parts.append(f"## Ranking of methods that are given no class prior\n\n{_rankings(stored)}")
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Reach: our pipelines that are given no class prior against what the paper has with the true one."""
+"""Goals: our pipelines without a class prior, compared with the paper's numbers with the true one."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -24,7 +24,7 @@ NAMES = (*PIPELINE, *METHOD, "objective", "ceiling")
 
 @dataclass(frozen=True)
 class Goal:
-    """A pipeline or baseline of ours on one task, shown whatever it reaches, and what it is held against.
+    """A pipeline or baseline of ours on one task, shown whatever its result, and the accuracy it should reach.
 
     Attributes:
         method: a baseline, which has no encoder, recipe and readout.
@@ -55,7 +55,7 @@ class Goal:
 def read_goals(path: Path, stored: Iterable[str] = ()) -> list[Goal]:
     """The goals of a TOML file, in its order: every ``[[goal]]`` for all of its tasks and numbers of labelled rows.
 
-    Their readouts are built-in ones, those of the grids that lie beside the file, or those that `stored` results have.
+    Their readouts are built-in ones, those of the grids in the same folder, or those of `stored` results.
     """
     owner, content = f"{OWNER}: --goals {path}", read_toml(OWNER, "--goals", path)
     blocks = as_tables(owner, GOAL, content.get(GOAL))
@@ -99,7 +99,7 @@ def _defined_beside(path: Path) -> set[str]:
     """The readouts that the grids of the same folder define."""
     names: set[str] = set()
     for grid in path.parent.glob("*.toml"):
-        with suppress(InputError):  # whatever else lies there
+        with suppress(InputError):  # other TOML files in that folder
             content = renames.renamed(read_toml(OWNER, "--goals", grid), renames.GRID)
             defined = content.get("readout")
             names.update(defined if isinstance(defined, Mapping) else ())
@@ -127,9 +127,9 @@ def as_markdown(goals: Iterable[Goal], lines: Iterable[ResultLine]) -> str:
             ]
         )  # fmt: skip
     note = (
-        "Ours are given no class prior. To reach: the paper's puNCE with puPL (kNN: puNCE), given the true one, or a "
-        "goal of our own for larger encoders. With every label: a reference on the same encoder, linear for the recipe "
-        "of the paper, else fine-tuned."
+        "Our methods are given no class prior. To reach: the accuracy of the paper's puNCE with puPL (for kNN: of "
+        "puNCE), which is given the true prior; for larger encoders, a goal of our own. With every label: a reference "
+        "on the same encoder that sees all training labels, linear for the paper's recipe and fine-tuned otherwise."
     )
     return "\n".join(["| " + " | ".join(row) + " |" for row in rows] + ["", note, ""])
 

@@ -1,4 +1,4 @@
-"""Tables: our results beside the paper's, with mean, spread, number of seeds, difference and a paired test."""
+"""Tables of our results and the paper's, with mean, spread, number of seeds, difference and a paired test."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from pucl.registry import entries
 
 
 class RowLabel(NamedTuple):
-    """What names a row: method, recipe (with what departs from the paper's set-up), and what it was given of π."""
+    """The label of a row: method, recipe (with what differs from the paper's set-up), and the prior it was given."""
 
     method: str
     recipe: str
@@ -25,13 +25,13 @@ class RowLabel(NamedTuple):
 
 @dataclass
 class Measured:
-    """One row in one column: our values by seed, the paper's number, and p against the row that others are held to."""
+    """One row in one column: our values by seed, the paper's number, and p against the best row."""
 
     values: dict[int, float] = field(default_factory=dict)
     published: Published | None = None
     p_value: float | None = None
     best: bool = False
-    held_to: bool = False
+    tested_against: bool = False
     outdated: bool = False
 
     @property
@@ -53,7 +53,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """A method with its entries by column; a reference saw every training label and competes with nobody."""
+    """A method with its entries by column; a reference saw every training label and is not ranked."""
 
     label: RowLabel
     entries: dict[Column, Measured]
@@ -110,7 +110,7 @@ def measured(lines: Iterable[ResultLine], published: Published | None = None) ->
 
 
 def label_of(table: str | None, cell: Cell) -> RowLabel:
-    """The row a cell belongs to, named with what departs from the paper: encoder, setting, a teacher's encoder."""
+    """The row a cell belongs to, named with what differs from the paper: encoder, setting, a teacher's encoder."""
     task, setting = cell.place.task, cell.place.setting
     words = [] if isinstance(cell, Baseline) else [cell.recipe_name]
     if cell.encoder is not None and cell.encoder != paper.ENCODERS.get((table or "", task)):
@@ -128,9 +128,9 @@ def taught_by(cell: Cell) -> list[str]:
 
 
 def latest_variant(lines: list[ResultLine]) -> list[ResultLine]:
-    """Of lines that a table would put together, those of one configuration: the one that was run last.
+    """The lines of one configuration, the one run last, among lines that belong to the same entry of a table.
 
-    Of a baseline those with the settings of the package go first.
+    For a baseline, lines with the settings of the package take precedence.
     """
     lines = [line for line in lines if isinstance(line.cell, Baseline) and _has_preset(line.cell)] or lines
     last = variant_of(max(lines, key=lambda line: (line.time, line.key)).cell)
@@ -193,7 +193,7 @@ def _test(column: Column, rows: list[Row]) -> None:
     for entry in ours:
         if entry is not repeated:
             entry.p_value = paired_p(repeated.values, entry.values)
-            repeated.held_to |= entry.p_value is not None
+            repeated.tested_against |= entry.p_value is not None
 
 
 def _place(row: Row, order: list[str]) -> tuple[Any, ...]:

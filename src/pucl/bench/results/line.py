@@ -37,7 +37,7 @@ class ResultLine:
         revisions: of the code it was made with, see `pucl.bench.results.revisions`.
         origin: versions, hardware and commit.
         encoder_seconds: of training its encoder, where it has one.
-        warnings: that were heard meanwhile.
+        warnings: that were raised meanwhile.
     """
 
     cell: Cell
@@ -89,7 +89,7 @@ class ResultLine:
         if METRIC not in stored.metrics:
             raise ValueError(f"metrics without an {METRIC}")
         if cell.key != stored.key:
-            raise ValueError("a configuration that its key does not belong to")
+            raise ValueError("a configuration that does not match its key")
         origin = Origin(stored.versions, stored.hardware, stored.commit)
         return cls(
             cell, stored.metrics, stored.seconds, stored.time, stored.revisions, origin, stored.encoder_seconds,

@@ -1,4 +1,4 @@
-"""The paper's own numbers, and which of them one of our cells is to be compared with."""
+"""The paper's own numbers, and which of them to compare with one of our cells."""
 
 import csv
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ OBJECTIVES: Mapping[str, str] = MappingProxyType(
     {"sscl": "ssCL", "scl_pu": "sCL-PU", "pucl": "puCL", "punce": "puNCE", "dcl": "dCL", "mcl": "mCL", "scl": "sCL"}
 )
 READOUTS: Mapping[str, str] = MappingProxyType({"pupl": "puPL", "nnpu": "nnPU", "nnpu_auto": "nnPU"})
-# Marked in the paper as run with the true class prior; vPU itself asks for none.
+# Marked in the paper as run with the true class prior; vPU itself needs none.
 WITH_PRIOR = ("uPU", "nnPU", "nnPU (MixUp)", "Self-PU", "vPU", "WConPU", "puNCE(puPL)", "puNCE", "dCL")
 LENET, CNN7, CNN13 = "lenet5", "cnn7", "cnn13"
 ENCODERS: Mapping[tuple[str, str], str] = MappingProxyType(

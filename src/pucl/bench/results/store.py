@@ -1,4 +1,4 @@
-"""Stored results: a file of JSON lines. Read, append, merge; a run that is killed leaves at most half a last line."""
+"""Stored results: a file of JSON lines. Read, append, merge; a killed run leaves at most half a line at the end."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ BEGIN = b'{"key"'  # of every line
 
 @dataclass(frozen=True)
 class Merged:
-    """What came of a merge: the lines that are left, how many were dropped, and keys of lines that disagree."""
+    """The outcome of a merge: the lines that are kept, how many were dropped, and keys of lines that disagree."""
 
     lines: list[ResultLine]
     dropped: int

@@ -24,10 +24,10 @@ def is_old(line: Options) -> bool:
 
 
 def upgraded(line: Options) -> dict[str, Option]:
-    """A line of version 0.1 in the form of today; one whose key does not belong to its configuration is refused."""
+    """A line of version 0.1 in the form of today; one whose key does not match its configuration is refused."""
     config = as_table(OWNER, "its configuration", line.get("config"))
     if key_of(config) != line.get("key"):
-        raise ValueError("a configuration that its key does not belong to")
+        raise ValueError("a configuration that does not match its key")
     table = _configuration(config)
     cell = cell_from(table)
     metrics = renames.renamed(as_table(OWNER, "metrics", line.get("metrics")), renames.METRICS)

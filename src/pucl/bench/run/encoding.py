@@ -1,4 +1,4 @@
-"""The encoder of a pipeline: trained once, kept in a folder, taken from there by all readouts on it."""
+"""The encoder of a pipeline: trained once and stored in a folder, from which all its readouts load it."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Training:
-    """What is written down of the training of an encoder.
+    """The stored record of the training of an encoder.
 
     Attributes:
         loss: of the last epoch.
@@ -53,7 +53,7 @@ class TrainedEncoder:
 
 @dataclass(frozen=True)
 class KeptTeacher:
-    """What is written down of a fine-tuned teacher: the numbers of its layer, and the warnings that were heard."""
+    """The stored record of a fine-tuned teacher: the weights of its layer, and the warnings of its training."""
 
     weight: tuple[float, ...]
     bias: tuple[float, ...]
@@ -62,7 +62,7 @@ class KeptTeacher:
 
 @dataclass(frozen=True)
 class EncoderStore:
-    """Where encoders are kept and how they are made: folder, device, and whether to train them in any case."""
+    """Where encoders are stored and trained: folder, device, and whether to train them even if they are stored."""
 
     folder: Path
     device: str
@@ -82,7 +82,7 @@ class EncoderStore:
 
     @contextlib.contextmanager
     def place(self, cell: EncoderCell | Pipeline) -> Iterator[Path]:
-        """The folder of an encoder or a teacher; while this lasts no other process is inside."""
+        """The folder of an encoder or a teacher; locked against other processes."""
         where = cell.place
         words = (where.task, cell.objective, cell.encoder, where.n_labelled, where.seed, cell.key[:8])
         place = self.folder / "-".join(str(word) for word in words)
@@ -91,7 +91,7 @@ class EncoderStore:
             yield place
 
     def stored(self, place: Path, cell: EncoderCell | Pipeline, kind: type[T]) -> tuple[Encoder, T] | None:
-        """The encoder in a folder and what is written down with it, if it is of this cell and not outdated."""
+        """The encoder in a folder and its record, if it belongs to this cell and is not outdated."""
         if self.anew:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Several worker processes on one device: each takes whole units from a common list; outcomes come as they are known.
+"""Several worker processes on one device: each takes whole units from a common list; outcomes arrive as they are ready.
 
 A pool of the standard library, or of joblib, fails all its tasks when one of its processes dies. Here a process that
 dies fails its own unfinished cells only, a new one takes its place, and nothing that others do is lost.
@@ -19,7 +19,7 @@ from pucl.bench.run.work import Outcome, outcome_of
 from pucl.bench.run.worker import Orders, work
 from pucl.errors import RunError
 
-PATIENCE = 5.0  # seconds for a worker that has closed its end to end by itself
+PATIENCE = 5.0  # seconds for a worker to exit after it has closed its connection
 
 
 @dataclass
@@ -36,7 +36,7 @@ class _Worker:
             self.connection.send(unit)
 
     def end(self, patience: float = 0.0) -> int | None:
-        """No process is left; its exit code."""
+        """Make sure that the process has ended; returns its exit code."""
         self.process.join(patience)
         self.process.kill()
         self.process.join()
@@ -81,12 +81,12 @@ def run_in_pool(
 
 
 def _heard(worker: _Worker) -> list[Outcome]:
-    """What a worker says next: an outcome, or by its end that what it has left is lost."""
+    """The next outcome of a worker; if it has died, the failures of its unfinished cells."""
     try:
         outcome: Outcome = worker.connection.recv()
         del worker.left[outcome.key]
     except Exception:  # no more to come, or nothing that is an outcome
-        reason = RunError(f"the worker ended with code {worker.end(PATIENCE)} in the middle of it")
+        reason = RunError(f"the worker died with exit code {worker.end(PATIENCE)}")
         lost = [outcome_of(reason, cell) for cell in worker.left.values()]
         worker.left = {}
         return lost

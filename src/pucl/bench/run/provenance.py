@@ -16,7 +16,7 @@ CHANGED = "+changes"
 
 
 def provenance(device: str = "cpu", commit: str | None = None) -> Origin:
-    """What every line of results carries besides its configuration; `commit` is for places without git."""
+    """What every line of results carries besides its configuration; `commit` is for machines without git."""
     own = {"pucl": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
     versions = own | {name: version(name) for name in LIBRARIES}
     return Origin(versions, _hardware(torch.device(device)), commit or _commit())

@@ -1,4 +1,4 @@
-"""A sweep over a grid: which cells are missing, running them, storing each as it is finished, and what came of it."""
+"""A sweep over a grid: find the cells without a result, run them, store each when it is finished, and report."""
 
 import os
 import re
@@ -47,7 +47,7 @@ class SweepPlan:
 
 @dataclass
 class SweepSummary:
-    """What came of a sweep."""
+    """How many cells a sweep ran, skipped and failed, and why."""
 
     ran: int = 0
     there: int = 0
@@ -84,7 +84,7 @@ def select(cells: list[Cell], only: list[str]) -> list[Cell]:
             words = _with_whole_numbers(text)
             cells = [cell for cell in cells if words.search(cell.name)]
         if not cells:
-            raise bad_argument("pucl bench run", "--only", "what fits some cell of the grid", text)
+            raise bad_argument("pucl bench run", "--only", "text or key=value that matches a cell of the grid", text)
     return cells
 
 
@@ -143,7 +143,7 @@ def sweep(
     With several jobs, workers take whole units (the cells of one encoder); this process alone writes. It may be killed
     at any time: what is lost is what was not finished.
     """
-    pick_device(device)  # or one error, before any work
+    pick_device(device)  # an unusable device is an error before any work
     folder = encoders or results.parent / "encoders"
     if encoders is not None:
         _check_folder(encoders)
@@ -171,17 +171,18 @@ def sweep(
 
 
 def say_outdated(to_do: SweepPlan, say: Say) -> None:
-    """Outdated lines are kept, and cells are run again, but not without a word."""
+    """Report outdated lines that are kept, and cells that are run again."""
     if to_do.outdated:
         commits = ", ".join(sorted(set(to_do.outdated)))
         count = f"{len(to_do.outdated)} of {to_do.there} cells"
-        say(f"{count} were made by an earlier revision of the code (commit {commits}); kept; --stale runs them again")
+        made = f"were made by an earlier revision of the code (commit {commits})"
+        say(f"{count} {made} and are kept; --stale runs them again")
     if to_do.again:
         say(f"{len(to_do.again)} of {len(to_do.missing)} cells to run have a result already; the new one counts")
 
 
 def _check_folder(encoders: Path) -> None:
-    """Encoders can be kept there, or one error; the folder is made when there is one to keep."""
+    """Refuse a folder that cannot be written to; it is made when the first encoder is stored."""
     if (reason := why_not_written(encoders)) is not None:
         got = Described(f"{encoders}: {reason}")
         raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got)

@@ -1,4 +1,4 @@
-"""Why a cell cannot be run here, as far as is known without loading any data; a reason, not an error."""
+"""Why a cell cannot be run on this machine, as far as is known without loading data: a reason, not an error."""
 
 from pucl.bench.grid.cells import PU_HEADS, Baseline, Cell, Pipeline
 from pucl.data import Kind
@@ -6,7 +6,7 @@ from pucl.data.sources import SOURCES
 from pucl.registry import get
 
 SOME = 0.5  # in place of a prior that is known once the data are loaded
-NO_PRIOR = "needs a prior, 'oracle' or the name of an estimator, and the grid gives none"
+NO_PRIOR = "needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator"
 
 
 def why_not_run(cell: Cell) -> str | None:

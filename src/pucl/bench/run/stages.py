@@ -74,7 +74,7 @@ class RowScorer:
 
 @dataclass(frozen=True)
 class FittedCell:
-    """What is graded.
+    """A fitted cell, ready to be graded.
 
     Attributes:
         score: raw rows → logits (n,), positive above 0; None for the kNN probe.
@@ -92,7 +92,7 @@ class Embedded:
 
     Attributes:
         z: the embeddings, (n, k).
-        collapsed: whether all rows have the same, so that no labeller can tell them apart.
+        collapsed: whether all rows have the same embedding, so that no labeller can separate them.
         seen_by_encoder: the labelled rows whose labels the encoder saw, where some were withheld from it.
     """
 
@@ -104,7 +104,7 @@ class Embedded:
         self._labels: dict[str, PseudoLabels] = {}
 
     def pseudo(self, readout: Readout, prior: float | None, teacher: RowScorer | None = None) -> PseudoLabels:
-        """What the readout's labeller says of the rows, asked once."""
+        """The pseudo-labels of the rows by the labeller of a readout, computed once."""
         if readout.labeller is None or readout.labeller == TEACHER:
             logits = _needed(teacher)(self.observed.x)
             labelled = torch.as_tensor(self.observed.s, device=logits.device)
@@ -138,7 +138,7 @@ class Embedded:
 def fit_readout(readout: Readout, rows: Embedded, exam: Exam, teacher: RowScorer | None = None) -> FittedCell:
     """A readout, fitted; `teacher` is the fitted pipeline it learns from, if it has one.
 
-    On a collapsed encoder U looks as P does, so that labellers take all of it for positive.
+    On a collapsed encoder all rows look the same, so every row is called positive, with a warning.
     """
     if readout.head == KNN:
         return FittedCell(None)

@@ -1,4 +1,4 @@
-"""Teachers on disk: a fine-tuned model, kept as encoders are, so that all its pupils learn from the same one."""
+"""Teachers on disk: a fine-tuned model, stored like an encoder, so that all its pupils learn from the same one."""
 
 from collections.abc import Iterable
 
@@ -11,13 +11,13 @@ from pucl.heads.tuned import FineTuned
 
 
 def kept_teacher(model: FineTuned, warnings: Iterable[str]) -> KeptTeacher:
-    """What is written down of a fine-tuned model beside its encoder."""
+    """The record to store with the encoder of a fine-tuned model."""
     layer = model.layer
     return KeptTeacher(tuple(layer.weight[0].tolist()), tuple(layer.bias.tolist()), tuple(warnings))
 
 
 def restored(encoder: Encoder, kept: KeptTeacher, device: str) -> FineTuned:
-    """The model that was written down, to the bit."""
+    """The stored model, bit for bit."""
     if encoder.standardise.mean.ndim == 3:  # of images: laid out in memory as fine-tuning leaves it
         encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     state = {"weight": torch.tensor([kept.weight], device=device), "bias": torch.tensor(kept.bias, device=device)}

@@ -24,7 +24,7 @@ from pucl.errors import InputError, MissingDataError, RunError, RunWarning, bad_
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a cell: a line of results, the reason why it was skipped, or the error it failed with."""
+    """The outcome of a cell: a line of results, the reason why it was skipped, or the error it failed with."""
 
     key: str
     line: ResultLine | None = None
@@ -33,7 +33,7 @@ class Outcome:
 
 
 class Bench:
-    """Runs units on one device; knows where encoders are kept and what every line says of its origin."""
+    """Runs units on one device; knows where encoders are stored and the origin that every line records."""
 
     def __init__(self, encoders: Path, device: str | None, commit: str | None = None, *, anew: bool = False) -> None:
         self.device = str(pick_device(device))
@@ -103,9 +103,9 @@ class Bench:
         return score
 
     def _teacher(self, cell: Pipeline, observed: ObservedRows, exam: Exam) -> FittedCell:
-        """A teacher, from its folder or fitted now; one that is fine-tuned is kept beside the encoders, as they are.
+        """A teacher, from its folder or fitted now; a fine-tuned one is stored like an encoder.
 
-        Other teachers are not kept: their heads are of many kinds, and quickly fitted.
+        Other teachers are not stored: their heads are of many kinds, and quickly fitted.
         """
         with self.store.place(cell) as place:
             stored = self.store.stored(place, cell, KeptTeacher)
@@ -158,7 +158,7 @@ def _known(cell: Cell, fitted: FittedCell, exam: Exam, trained: TrainedEncoder |
 
 @contextmanager
 def _collecting(heard: list[str]) -> Iterator[None]:
-    """Warnings are written down instead of shown."""
+    """Collect warnings instead of showing them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
@@ -166,7 +166,7 @@ def _collecting(heard: list[str]) -> Iterator[None]:
 
 
 def outcome_of(error: Exception, cell: Cell) -> Outcome:
-    """What an error makes of a cell: skipped or failed, with the reason in one line."""
+    """The outcome of a cell that raised an error: skipped or failed, with the reason in one line."""
     if isinstance(error, SkipError | MissingDataError):
         return Outcome(cell.key, skipped=str(error))
     text = " ".join(str(error).split())[:300]

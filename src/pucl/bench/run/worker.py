@@ -20,8 +20,8 @@ class Orders:
     Attributes:
         encoders: the folder of trained encoders.
         device: where to compute.
-        commit: what to write down where there is no git.
-        anew: whether to train encoders in any case.
+        commit: to store where there is no git.
+        anew: train encoders even if they are stored.
         threads: of a worker, where the environment does not say how many.
     """
 
@@ -35,7 +35,7 @@ class Orders:
 def work(orders: Orders, connection: Connection) -> None:
     """Answer every unit, a list of cells, by as many outcomes, until there are no more."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # what libraries print goes to stderr
     threads = os.environ.get(THREADS[0]) or str(orders.threads)
     for name in THREADS:
         os.environ.setdefault(name, threads)
