@@ -14,7 +14,7 @@ from baseline_examples import (
 )
 from pucl.baselines import fit_baseline
 from pucl.baselines.pan import Leaky, game
-from pucl.baselines.pulns import Usual, performance, picked_loss, reinforce_loss
+from pucl.baselines.pulns import RunningReward, performance, picked_loss, reinforce_loss
 from pucl.baselines.shared.regularisers import dropout
 
 
@@ -124,7 +124,7 @@ def test_pulns_reinforce_finds_the_rows_that_are_rewarded() -> None:
     """A reward for picking the first half and not the second: REINFORCE must find it."""
     g = torch.zeros(8, requires_grad=True)
     generator = Generator().manual_seed(0)
-    total, usual = torch.zeros(()), Usual(torch.zeros(()))
+    total, usual = torch.zeros(()), RunningReward(torch.zeros(()))
     for _ in range(600):
         picked = torch.rand(8, generator=generator) < torch.sigmoid(g.detach())
         total = total + picked[:4].sum() - picked[4:].sum()
@@ -134,7 +134,7 @@ def test_pulns_reinforce_finds_the_rows_that_are_rewarded() -> None:
 
 
 def test_pulns_advantage_is_the_rise_against_the_usual() -> None:
-    usual = Usual(torch.tensor(10.0))
+    usual = RunningReward(torch.tensor(10.0))
     even = torch.ones(())
     for step in range(200):
         even = usual.advantage(torch.tensor(11.0 + step))

@@ -37,8 +37,8 @@ def abspu(problem: PUProblem, settings: RiskSettings = DEFAULT) -> nn.Module:
     Fidelity: author code (ZaydH/arbitrary_pu), where it is an option of the risks.
 
     Differs:
-        - The option there is of PURR, with two unlabelled sets; here it is that of the PU risk of one set.
-        - Trained as nnPU is, so that nothing but the correction differs between the two.
+        - There it is an option of PURR, which has two unlabelled sets; here it corrects the PU risk of one set.
+        - Trained like nnPU, so that only the correction differs between the two.
 
     Presets: those of uPU.
     """

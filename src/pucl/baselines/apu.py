@@ -58,7 +58,7 @@ def purr(logits: Tensor, labelled: Tensor, *, prior: float, loss: MarginLoss = "
     p_plus = mean_over(plus, ~labelled) - n_plus.clamp(min=0)
     value = p_plus.clamp(min=0) + n_minus.clamp(min=0)
     descended = value
-    for term in (p_plus, n_plus, n_minus):  # the last to be asked goes first
+    for term in (p_plus, n_plus, n_minus):  # the last one takes precedence
         descended = torch.where(term < 0, -gamma * term, descended)
     return value.detach() + (descended - descended.detach())  # the bracket is 0 and brings the gradient along
 
@@ -72,7 +72,7 @@ def apu(problem: PUProblem, settings: APUSettings = DEFAULT) -> nn.Module:
     where the R are mean losses of a batch taken for positive (+) or negative (−), see `purr` for the steps back. The
     epoch with the lowest value of the same risk on held-out rows counts.
 
-    Which reduction: the method wants a second unlabelled set, drawn as the test rows are. There is none here, so the
+    Which reduction: the method needs a second unlabelled set, drawn like the test rows. There is none here, so the
     unlabelled rows stand for both, the priors of training and test are the same and their ratio (1 − π_te) / (1 − π_tr)
     is 1. The first part is then min(R_U⁺, π R_P⁺): the risk is that of nnPU with one more step back, where
     R_U⁺ < π R_P⁺. The two-step risks of the same paper (wUU, aPNU) are not run.
@@ -83,7 +83,7 @@ def apu(problem: PUProblem, settings: APUSettings = DEFAULT) -> nn.Module:
         - One unlabelled set, as above.
         - Theirs are two or three linear layers, for CIFAR on features of an ImageNet network; here the networks of the
           tables are trained on the images.
-        - AdamW's weight decay shrinks weights by 1e-6 a step there, which is left out.
+        - Their AdamW also shrinks the weights by 1e-6 a step, which is left out here.
 
     Presets: Adam with AMSGrad 1e-3, 200 epochs of batches of 10,000 (CIFAR) or 5,000 (MNIST and F-MNIST), a sixth held
     out; SVHN as CIFAR, STL and Alzheimer with batches of 500.

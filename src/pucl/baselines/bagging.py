@@ -22,7 +22,7 @@ ROUNDS = 50  # of Newton's method at most; it ends by itself after five to ten
 
 @dataclass(frozen=True, kw_only=True)
 class BaggingSettings(Settings):
-    """Those of bagging; nothing of what concerns networks and batches matters.
+    """Those of bagging; settings of networks and batches have no effect.
 
     Attributes:
         bags: T, how many machines.
@@ -94,9 +94,9 @@ def bagging(problem: PUProblem, settings: BaggingSettings = DEFAULT) -> nn.Modul
     Differs:
         - The hinge is squared and the Gaussian kernel made of random features, so that all machines are solved together
           by Newton's method, and their mean is one linear function of the features.
-        - C and the width of the kernel are fixed, the paper chooses them by cross-validation.
+        - C and the width of the kernel are fixed; the paper chooses them by cross-validation.
 
-    Presets: none, the paper has other data; K = n_P as it recommends, T = 100.
+    Presets: none, since the paper uses other data; K = n_P as it recommends, T = 100.
     """
     machine = random_machine(problem, settings)
     draws = problem.drawing("bags")

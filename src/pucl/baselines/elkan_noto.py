@@ -46,9 +46,9 @@ def elkan_noto(problem: PUProblem, settings: ElkanNotoSettings = DEFAULT) -> nn.
     Fidelity: paper only.
 
     Differs:
-        - The paper takes c from a validation set and w from the rows g was trained on; networks memorise those, so
-          that g comes from folds here, which also leaves all of P for c.
-        - Networks instead of Platt-scaled support vector machines; of the epochs that with the lowest held-out loss
+        - The paper takes c from a validation set and w from the rows g was trained on; networks memorise those,
+          so here g is cross-fitted, which also leaves all of P for c.
+        - Networks instead of Platt-scaled support vector machines; the epoch with the lowest held-out loss
           counts. With ``encoder="raw"`` both classifiers are logistic regressions.
 
     Presets: the paper has other data; those of rank pruning, whose networks have the same task.

@@ -68,8 +68,8 @@ def imbpu(problem: PUProblem, settings: ImbPUSettings = DEFAULT) -> nn.Module:
 
     Differs:
         - Their positives are one class of CIFAR-10 against all others; here the classes are those of the tables.
-        - Learning rate and weight decay are arguments there, not settings; those of the example in the code (1e-3 and
-          5e-8) end here with all rows negative, so taken are those of nnPU's author.
+        - Their code takes learning rate and weight decay as arguments. With those of its example (1e-3 and 5e-8) all
+          rows end up negative here, so ours are those of nnPU's author.
 
     Presets: CIFAR Adam 1e-5 with weight decay 5e-3, 200 epochs of 100 steps of 10 labelled and 500 unlabelled rows; all
     others the same, Alzheimer with 64 unlabelled rows.

@@ -25,7 +25,7 @@ def naive(problem: PUProblem, settings: Settings = DEFAULT) -> nn.Module:
 
     On raw rows (``encoder="raw"``) this is a logistic regression with a ridge of 0.01, solved to the end.
 
-    Fidelity: paper only; it is named there as what not to do.
+    Fidelity: paper only, which names it as the approach to avoid.
 
     Presets: ours, for the networks of the tables: Adam 1e-3, weight decay 1e-4, cosine, 60 epochs of batches of 256.
     """

@@ -19,7 +19,7 @@ from pucl.registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourSettings(Settings):
-    """Those of neighbours; nothing of what concerns networks and batches matters.
+    """Those of neighbours; settings of networks and batches have no effect.
 
     Attributes:
         axes: how many principal axes of the rows are kept.
@@ -67,8 +67,8 @@ def neighbours(problem: PUProblem, settings: NeighbourSettings = DEFAULT) -> nn.
         z = Vᵀ (x − mean),    f(z) = logit((k v(z) + c) / (k + 1)) − logit(c) + logit(π)
 
     where V are the axes of largest variance, v is the share of positive votes among the k nearest rows in cosine
-    similarity, weighted by nearness and reliability, and c that of all rows: the head `knn`, seen as the labeller sees
-    rows. What a learnt encoder has to beat. It needs no prior, and takes one that is known.
+    similarity, weighted by nearness and reliability, and c that of all rows: the head `knn`, on rows centred and
+    whitened as for the labeller. A learnt encoder has to beat it. It needs no prior but uses one that is given.
 
     Fidelity: ours.
 

@@ -44,8 +44,8 @@ def p3mix_e(problem: PUProblem, settings: P3MixESettings = DEFAULT) -> nn.Module
     Fidelity: second-hand (the authors' supplement as ported by XiXiphus/PU-Bench, whose authors include one of theirs).
 
     Differs:
-        - Those of P3Mix-C, but for the teacher. As theirs, it has weights of its own in the first epoch, and the
-          network itself is the scorer.
+        - As for P3Mix-C, except that there is a teacher. As in their code, it has its own random weights in the first
+          epoch, and the network, not the teacher, is the scorer.
 
     Presets: that of P3Mix-C, with γ = 0.85 and w_r = 1.
     """

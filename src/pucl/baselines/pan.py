@@ -105,10 +105,10 @@ def pan(problem: PUProblem, settings: PanSettings = DEFAULT) -> nn.Module:
         - Their CIFAR network has batch norm and dropout after its convolutions and one linear layer less; here it is
           that of the table with a leaky ReLU and dropout before the last layer only. Their MNIST network is a
           perceptron of 512 and 256 units with dropout in both.
-        - The batch is read from files of settings, not from the argument of 64; that for CIFAR is missing, and taken is
-          the 2,000 of a fork (unofficialinh/PAN). P and U share a batch as in all rows; the numbers here are those of
-          1,000 labelled rows.
-        - log(1 − mean D) is kept finite.
+        - They read the batch size from settings files, not from the argument of 64. The file for CIFAR is missing; ours
+          is the 2,000 of a fork (unofficialinh/PAN). A batch has P and U in the proportion of all rows; the presets are
+          for 1,000 labelled rows.
+        - Here log(1 − mean D) is kept finite.
         - They report the best error and the best F1 over all epochs on the test rows; here the last epoch counts.
 
     Presets: Adam 1e-4 (0.5, 0.999), weight decay 1e-3, 200 epochs of batches of 2,000 (CIFAR, 39 of them labelled) or

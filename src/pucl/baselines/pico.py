@@ -69,7 +69,7 @@ def pico(problem: PUProblem, settings: PiCOSettings = DEFAULT) -> nn.Module:
         - `guard` is new. Candidate labels {0, 1} for all of U hold no evidence of negatives; with y̌ = 1 on P and 1/2
           on U the classifier soon takes everything for positive, and no row is left to draw μ₀. When it takes less than
           30 % of the unlabelled rows of a batch for one of the classes, the border for pseudo-labels is the mean of
-          their logits instead of 0. With 0 it is the original; where one class is rare in U, take less.
+          their logits instead of 0. A guard of 0 is the original; use a smaller one if one class is rare in U.
         - The stronger view is SimCLR's with its full colour distortion and blur; theirs is RandAugment. Rows that are
           not images, and tiny ones, have the same view for both.
         - The queue is empty at first; theirs holds random vectors.

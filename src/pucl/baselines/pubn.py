@@ -105,11 +105,11 @@ def pubn(problem: PUProblem, settings: PUbNSettings = DEFAULT) -> nn.Module:
 
     Differs:
         - The network of the table; theirs for CIFAR is a PreAct-ResNet-18, for MNIST a small CNN with dropout.
-        - They draw validation rows besides 1,000 (CIFAR) or 500 (MNIST) labelled ones; here a sixth of those given is
-          held out, as large a share.
+        - They draw validation rows in addition to 1,000 (CIFAR) or 500 (MNIST) labelled ones; here a sixth of the
+          given rows is held out, which is the same share.
         - A version of their code adds virtual adversarial training to the second step for CIFAR, which the paper does
-          not have; left out.
-        - An epoch is as many steps as theirs; they take one pass over P.
+          not have; it is left out here.
+        - An epoch has as many steps as one of theirs, which is a pass over P.
 
     Presets: CIFAR Adam with AMSGrad 1e-3 (a tenth from epoch 80 and again from 120), weight decay 1e-4, 200 epochs of
     100 steps of 10 labelled and 100 unlabelled rows, for both steps; MNIST and F-MNIST 100 epochs of 50 steps of 10 and

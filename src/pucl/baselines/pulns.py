@@ -15,9 +15,9 @@ from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
 from pucl.risks import mean_over
 
-STEEP = 5.0  # how hard decisions are
-MOST = 3.0  # standard deviations a single reward may be from the usual one
-MEMORY = 0.95  # of what is usual
+STEEP = 5.0  # slope of the smoothed decisions
+MAX_ADVANTAGE = 3.0  # standard deviations
+MEMORY = 0.95  # decay of the running mean and variance of rewards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def reinforce_loss(logits: Tensor, picked: Tensor, advantage: Tensor) -> Tensor:
     return advantage * F.binary_cross_entropy_with_logits(logits, picked.to(logits.dtype))
 
 
-class Usual:
+class RunningReward:
     """The running mean and spread of the rewards, on the device."""
 
     def __init__(self, first: Tensor) -> None:
@@ -116,7 +116,7 @@ class Usual:
         self.variance.lerp_(away**2, 1 - MEMORY)
         self.mean.lerp_(value - self.last, 1 - MEMORY)
         self.last.copy_(value)
-        return (away / self.variance.sqrt().clamp(min=1e-8)).clamp(-MOST, MOST)
+        return (away / self.variance.sqrt().clamp(min=1e-8)).clamp(-MAX_ADVANTAGE, MAX_ADVANTAGE)
 
 
 @register("baselines", reference="Luo et al. 2021")
@@ -130,15 +130,15 @@ def pulns(problem: PUProblem, settings: PulnsSettings = DEFAULT) -> nn.Module:
     q that of held-out U which f calls positive, both smoothed, see `performance`. Both networks take a step on every
     batch. No prior is needed; the epoch with the highest r² / q on held-out rows counts.
 
-    Fidelity: paper only; no code was published, and the paper is known here by what others tell of it: a selector, a
+    Fidelity: paper only; no code was published, and we know the paper only from descriptions by others: a selector, a
     perceptron of three layers, picks negatives from U; the performance of the classifier rewards it; REINFORCE.
 
     Differs:
-        - All else had to be chosen. The state of a row is what the encoder of the classifier makes of it after a start
-          with all of U as negatives, and stays so; the selector starts by learning to pick U and not P. The reward is
-          Lee and Liu's r² / q, step by step, because F1 would need negatives; its baseline is a running mean. P and N
-          weigh the same. All numbers in the settings are ours.
-        - The paper's α = 1 and β between 0.4 and 1, which others quote without saying what they weigh, are not there.
+        - Everything else is our choice. The state of a row is its embedding after a warm start with all of U as
+          negatives, and stays fixed; the selector first learns to pick U and not P. The reward is Lee and Liu's r² / q
+          after every step, because F1 would need negatives; its baseline is a running mean. P and N have equal
+          weight. All numbers in the settings are ours.
+        - The paper's α = 1 and β between 0.4 and 1, which others quote without saying what they weigh, are left out.
 
     Presets: none is published; for all data Adam 1e-4, 5 epochs before and 50 with the selector, of 100 steps of 100
     labelled and 500 unlabelled rows (Alzheimer 32 and 64), a tenth held out. For the 7-layer CNN optimiser and batches
@@ -154,7 +154,7 @@ def pulns(problem: PUProblem, settings: PulnsSettings = DEFAULT) -> nn.Module:
     chooser = Learner(selector, _of_selector(settings))
     _imitate(left, settings, selector, states, chooser)
     judged = _judged(held, settings.judged)
-    usual = Usual(_judge(network, judged))
+    usual = RunningReward(_judge(network, judged))
 
     def update(batch: PUBatch) -> Tensor:
         logits, choice = network(batch.x), selector(states[batch.rows])

@@ -45,9 +45,9 @@ def pusb(problem: PUProblem, settings: NnPUSettings = DEFAULT) -> nn.Module:
     Fidelity: author code (MasaKat0/PUlearning, BiasedPUlearning/nnPUSB).
 
     Differs:
-        - The quantile is that of the unlabelled training rows; theirs is that of the test rows. A scorer here must not
-          depend on what else it is asked to score.
-        - No bias is put into the labelling; theirs draws P by a network trained with all labels, those of the test too.
+        - The quantile is that of the unlabelled training rows; theirs is that of the test rows. A score must not
+          depend on which other rows are scored.
+        - No bias is added to the labelling; they draw P with a network trained on all labels, test labels included.
 
     Presets: CIFAR Adam 1e-5 with weight decay 0.005, 100 epochs of batches of 224; MNIST and F-MNIST as nnPU; all
     others as CIFAR, Alzheimer with batches of 64.

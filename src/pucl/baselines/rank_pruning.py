@@ -34,8 +34,8 @@ def rank_pruning(problem: PUProblem, settings: ProbabilitySettings = DEFAULT) ->
 
     Differs:
         - The networks of the tables instead of their Keras networks with dropout; on MNIST Adam instead of Adadelta.
-        - They train for 50 epochs, or until ten after the lowest loss of a tenth of the rows, held out with their
-          labels s; here for 20, of which the one with the lowest such loss counts.
+        - They train for up to 50 epochs and stop ten epochs after the lowest loss on a tenth of the rows, held out
+          with their labels s; here for 20 epochs, and the one with the lowest such loss counts.
         - With ``encoder="raw"`` a logistic regression, their default, with a ridge of 0.01 on the mean loss.
 
     Presets: CIFAR SGD 0.01 with Nesterov momentum, batches of 32; MNIST and F-MNIST Adam 1e-3, batches of 128; three

@@ -117,8 +117,8 @@ def robust_pu(problem: PUProblem, settings: RobustPUSettings = DEFAULT) -> nn.Mo
         - They choose the epoch of nnPU and the episode by the accuracy on rows with *true* labels, and stop five
           episodes after the best. Here the lowest PU estimate of the error, 2 π FNR_P + FPR_U − π, on held-out P and U
           counts, out of a fixed number of episodes.
-        - Of their weights and schedules only the defaults (Welsch, linear) with the logistic hardness; no moving
-          average of weights, which is off by default.
+        - Only their default weights and schedule (Welsch, linear), with the logistic hardness; no moving average of
+          weights, which is off by default.
         - The networks of the tables; for MNIST they have one hidden layer of 100 units.
 
     Presets: MNIST as their README has it: nnPU with Adam 1e-3, weight decay 1e-4, 100 epochs of batches of 128, then

@@ -120,7 +120,7 @@ def self_pu(problem: PUProblem, settings: SelfPUSettings = DEFAULT) -> nn.Module
 
     Presets: Adam 5e-4 (MNIST and F-MNIST 1e-3) with a cosine over 200 epochs, batches of 256, weight decay 5e-3, pace
     0.2 and 0.3, budget 1/16, soft labels; the same with batches of 64 for Alzheimer. The 7-layer CNN has no batch norm,
-    and at 5e-4 the weight decay undoes it: it gets 1e-5, the rate of nnPU's author for CIFAR.
+    and at 5e-4 the weight decay drives its weights to 0; it gets 1e-5, the rate of nnPU's author for CIFAR.
     """
     problem, held = hold_out_unlabelled(problem, settings.held_out)
     run = _Run(problem, held, settings)

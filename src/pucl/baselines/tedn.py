@@ -78,10 +78,10 @@ def tedn(problem: PUProblem, settings: TEDnSettings = DEFAULT) -> nn.Module:
     Differs:
         - They estimate π on rows of the test set (without their labels, and report the accuracy on them); here on rows
           of P and U held out from training.
-        - BBE as in the paper; their code counts scores above a threshold one off.
+        - BBE as in the paper; their code is off by one when it counts scores above a threshold.
         - The networks of the tables; they have a ResNet-18 for CIFAR and a multilayer perceptron for MNIST.
-        - The defaults have Adam, a stronger weight decay and a warm start of three epochs: a network that has seen a
-          hundred labelled rows for longer memorises them, and held-out ones look unlike them.
+        - The defaults have Adam, a stronger weight decay and a warm start of three epochs: trained for longer
+          on a hundred labelled rows, a network memorises them, and held-out ones look different.
 
     Presets: SGD 0.1 with momentum 0.9 and weight decay 5e-4, batches of 200 labelled and 200 unlabelled rows, 100
     epochs of warm start and 2,000 more, each of as many steps as theirs (63 on CIFAR, 75 on MNIST); images of CIFAR,

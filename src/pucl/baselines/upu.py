@@ -23,7 +23,7 @@ class RiskSettings(Settings):
     loss: MarginLoss = "sigmoid"
 
 
-DEFAULT = RiskSettings(epochs=5)  # it overfits: the fewer the better, where nobody has measured
+DEFAULT = RiskSettings(epochs=5)  # few, because it overfits
 _CIFAR = RiskSettings(epochs=100, batch_size=500, learning_rate=1e-5, weight_decay=0.005)
 _MNIST = replace(_CIFAR, steps=2, batch_size=30_000, learning_rate=1e-3)
 PRESETS = with_networks(_CIFAR, mnist=_MNIST, fmnist=_MNIST, alzheimer=replace(_CIFAR, batch_size=64))

@@ -108,11 +108,11 @@ def vpu(problem: PUProblem, settings: VPUSettings = DEFAULT) -> nn.Module:
     Fidelity: author code (HC-Feynman/vpu).
 
     Differs:
-        - Validation: theirs has P of its own, which may overlap with that of training; here a tenth of P and of U are
-          held out, and trained on is the rest.
-        - Inputs of F-MNIST there lie within −1 and 509 by an oversight; here they are standardised.
+        - Their validation rows of P are drawn separately and may overlap with training; here a tenth of P and of U is
+          held out of training.
+        - Their inputs of F-MNIST lie between −1 and 509 by an oversight; here they are standardised.
         - They also keep, but do not report, the epoch that is best on the test rows.
-        - No optimiser is made anew at epochs 19 and 39: what it remembers is set to 0, which is the same.
+        - At epochs 19 and 39 they make a new optimiser; here its state is set to 0, which has the same effect.
 
     Presets: 50 epochs of 30 steps of 500 labelled and 500 unlabelled rows, Adam (0.5, 0.99), the rate halved at epochs
     19 and 39; rate and λ 3e-5 and 0.03 for CIFAR, 3e-4 and 0.3 for F-MNIST, 1e-4 and 0.3 for STL; MNIST as F-MNIST,

@@ -78,13 +78,12 @@ def wconpu(problem: PUProblem, settings: WConPUSettings = DEFAULT) -> nn.Module:
     Fidelity: second-hand (a method card of the paper in a public PU toolbox; the authors have published no code).
 
     Differs:
-        - The authors choose γ₀ and γ₁ out of 0.001, 0.01, 0.1 and 1 on validation rows with *true* labels. Both are 1
-          here, which of the four is nearest to what the two losses have where they come from: 0.5 in PiCO, 1 in
-          Dist-PU.
+        - The authors choose γ₀ and γ₁ from 0.001, 0.01, 0.1 and 1 on validation rows with *true* labels. Both are 1
+          here, the nearest of the four to the weights in the methods the two losses come from (PiCO 0.5, Dist-PU 1).
         - `guard` is new, as in `pico`: for π above 1/2 all of U is taken for positive at first, and no row is left to
           draw the prototype of the negatives. The border moves only when less than 5 % of a batch is taken for one
           class.
-        - Not told, and taken from PiCO: weight decay 1e-3, a first epoch in which every row has only its own key for a
+        - Not stated, so taken from PiCO: weight decay 1e-3, a first epoch in which every row has only its own key as a
           peer and labels stay, the order of the updates, and the views, which differ from theirs as PiCO's do.
         - Thresholds begin at 1/2; d is at least 0.001.
 

@@ -1,4 +1,4 @@
-"""Training of which the best epoch counts, by a value of held-out P and U that needs no truth."""
+"""Training that keeps the best epoch, by a criterion on held-out P and U that needs no true labels."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
 class BestEpoch:
-    """The weights of the epoch with the lowest value of a criterion, which must not need the truth."""
+    """The weights of the epoch with the lowest value of a criterion that needs no true labels."""
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network
@@ -55,7 +55,7 @@ def train_best(
         learners: as for `train`.
         watched: the network that is judged after every epoch and put back in the end.
         held: the rows it is judged on, from `PUProblem.hold_out`.
-        criterion: (logits, labelled) → a value, the lower the better, that needs no truth.
+        criterion: (logits, labelled) → a value, the lower the better, that needs no true labels.
         phase: as for `train`.
         draws: as for `train`.
         before_epoch: as for `train`.

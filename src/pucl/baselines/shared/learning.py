@@ -65,7 +65,7 @@ class Learner:
 
     @torch.no_grad()
     def forget(self) -> None:
-        """As if the optimiser were a fresh one, in the old one's place, where a recorded step finds it."""
+        """Reset the state of the optimiser in place, so that a recorded step still finds it."""
         for state in self.optimiser.state.values():
             for value in state.values():
                 if isinstance(value, Tensor):

@@ -59,7 +59,7 @@ def fit_probability(
         settings: how to train.
         target: t within [0, 1], (n,); the labels s when not given.
         weight: v ≥ 0, (n,); 1 when not given.
-        number: of the network, for its first weights.
+        number: of the network, for the seed of its weights.
         phase: a name for the seeds.
     """
     target = problem.labelled.float() if target is None else target

@@ -1,4 +1,4 @@
-"""Teachers: networks whose weights follow those of a student."""
+"""Mean teachers: networks whose weights follow those of a student."""
 
 import copy
 from typing import TypeVar
@@ -32,7 +32,7 @@ class MeanTeacher:
         θ' ← d θ' + (1 − d) θ,    d = min(1 − 1 / (t + 1), decay)
 
     where t counts the updates. Starting from 0, the first update makes the teacher a copy of the student, and until d
-    reaches `decay` its weights are the plain mean of what it was shown. Its batch norms work as in training and keep
+    reaches `decay` its weights are the plain mean of the student's so far. Its batch norms work as in training and keep
     statistics of their own, because those of the student do not fit averaged weights. All of it can be recorded as a
     CUDA graph.
 
@@ -49,13 +49,13 @@ class MeanTeacher:
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
-        """What the teacher says of raw rows."""
+        """Logits of raw rows by the teacher."""
         out: Tensor = self.network(x)
         return out
 
     @torch.no_grad()
     def update(self) -> None:
-        """Show the teacher the student as it is now."""
+        """Move the weights of the teacher towards the present ones of the student."""
         kept = (1 - 1 / (self.seen + 1)).clamp(max=self.decay)
         theirs, ours = ([value.detach() for value in net.parameters()] for net in (self.network, self.student))
         torch._foreach_mul_(theirs, kept)

@@ -61,7 +61,7 @@ class PUProblem:
 
     @cached_property
     def generator(self) -> Generator:
-        """Of what is drawn on the device inside a step; it is seeded anew before every one of them."""
+        """For draws on the device inside a step; it is seeded anew before every step."""
         return Generator(self.device)
 
     def drawing(self, purpose: str, number: int = 0) -> Generator:
@@ -93,7 +93,7 @@ class PUProblem:
         )
 
     def scores(self, network: nn.Module, rows: Tensor | None = None) -> Tensor:
-        """What the network says of the rows (all when not given), in evaluation mode: logits (n,)."""
+        """Logits (n,) of the rows (all when not given) by the network in evaluation mode."""
         return torch.cat(list(self.each(network, network, rows)))
 
     @torch.no_grad()

@@ -1,7 +1,7 @@
 """Cells: what is measured, as typed values with one canonical form, a key and a name.
 
 A *cell* is one result to measure: a `Pipeline` (an encoder trained by an objective, and a readout on its embeddings) or
-a `Baseline`, at a `Place` (task, setting, number of labelled rows, seed). It holds all numbers that decide the result, so
+a `Baseline`, at a `Place` (task, setting, number of labelled rows, seed). It holds all numbers that decide the result:
 a changed number, or a changed default, is another cell.
 """
 
