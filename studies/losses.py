@@ -1,4 +1,4 @@
-"""Time and memory of the objectives, forward and backward, beside other versions and the floor.
+"""Time and memory of the objectives, forward and backward, compared with other versions and the floor.
 
     python studies/losses.py --pairs 1024                  # on a CPU
     python studies/losses.py --pairs 16384 131072 --device cuda --dtype bfloat16
@@ -130,18 +130,18 @@ def measure(run: Callable[[], None], device: torch.device, repeats: int) -> tupl
 
 
 def candidates(*, matrices: bool, compiled: bool) -> dict[str, Loss]:
-    """Every line of the table but the floor; those that hold n × n matrices only if asked for."""
-    found: dict[str, Loss] = {
+    """Every line of the table but the floor; those that hold n × n matrices only on request."""
+    losses: dict[str, Loss] = {
         f"pucl {name}": make_objective(name, **OPTIONS.get(name, {})) for name in entries("losses")
     }
     if compiled:
-        found["pucl pucl, compiled"] = torch.compile(make_objective("pucl"))
-    found["pucl sscl, tiled"] = make_objective("sscl", implementation="tiled")
+        losses["pucl pucl, compiled"] = torch.compile(make_objective("pucl"))
+    losses["pucl sscl, tiled"] = make_objective("sscl", implementation="tiled")
     if matrices:
-        found["pucl sscl, plain"] = make_objective("sscl", implementation="plain")
-        found["naive puCL, n × n"] = naive
-        found |= metric_learning()
-    return found
+        losses["pucl sscl, plain"] = make_objective("sscl", implementation="plain")
+        losses["naive puCL, n × n"] = naive
+        losses |= metric_learning()
+    return losses
 
 
 def compare(pairs: int, dim: int, dtype: torch.dtype, device: torch.device, repeats: int) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ def show(lines: list[dict[str, Any]]) -> None:
     print("| | ms | × floor | peak MB |\n|---|---|---|---|")
     for line in lines:
         cells = [("ms", ".2f"), ("ratio", ".2f"), ("peak_mb", ",.0f")]
-        values = ("–" if line[key] is None else format(line[key], how) for key, how in cells)
+        values = ("–" if line[key] is None else format(line[key], spec) for key, spec in cells)
         print(f"| {line['what']} | {' | '.join(values)} |")
 
 

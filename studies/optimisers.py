@@ -1,4 +1,4 @@
-"""LARS of this package beside LARS of the authors' released code: what encoders learn under each.
+"""LARS of this package and LARS of the authors' released code: what encoders learn under each.
 
     python studies/optimisers.py --parts digits                                  # on a CPU, seconds
     python studies/optimisers.py --parts fmnist cifar seeds variants --out results/studies/optimisers-h200.jsonl
@@ -149,9 +149,11 @@ class Cell:
 Group = list[Cell]
 
 
-def both(*tasks: str, encoder: str, seeds: tuple[int, ...] = (0,), **how: Any) -> Group:
+def both(*tasks: str, encoder: str, seeds: tuple[int, ...] = (0,), **changes: Any) -> Group:
     """The runs of a group under both optimisers."""
-    return [Cell(task, encoder, name, seed=seed, **how) for task, seed, name in product(tasks, seeds, (TODAY, AUTHORS))]
+    return [
+        Cell(task, encoder, name, seed=seed, **changes) for task, seed, name in product(tasks, seeds, (TODAY, AUTHORS))
+    ]
 
 
 def plan() -> dict[str, list[Group]]:
@@ -213,7 +215,7 @@ def data_of(task: str, seed: int, rows: int | None) -> tuple[Dataset, PUData]:
 
 
 def start(cell: Cell, options: argparse.Namespace) -> PreparedRun:
-    """The run of a cell, ready to take steps: the library's own, with another optimiser and head where asked for."""
+    """The run of a cell, ready to take steps: the library's own, with the optimiser and head of the cell."""
     recipe, (_, seen) = recipe_of(cell.task), data_of(cell.task, cell.seed, options.rows)
     config = TrainConfig(
         epochs=options.epochs or cell.epochs or recipe["epochs"],
@@ -265,10 +267,10 @@ def judge(cell: Cell, work: PreparedRun, options: argparse.Namespace) -> dict[st
     `pucl.training.monitor`.
     """
     data, _ = data_of(cell.task, cell.seed, options.rows)
-    found = work.result()
-    z, z_test = (embed(found.encoder, x).to(options.device) for x in (data.x_train, data.x_test))
+    trained = work.result()
+    z, z_test = (embed(trained.encoder, x).to(options.device) for x in (data.x_train, data.x_test))
     k = min(200, len(z))
-    parameters = [parameter.detach().square().sum() for parameter in found.encoder.parameters()]
+    parameters = [parameter.detach().square().sum() for parameter in trained.encoder.parameters()]
     return {
         "knn": round(100 * knn_accuracy(z, data.y_train, z_test, data.y_test, k=k, temperature=0.1), 3),
         "linear_probe": round(100 * linear_probe_accuracy(z, data.y_train, z_test, data.y_test), 3),
@@ -276,8 +278,8 @@ def judge(cell: Cell, work: PreparedRun, options: argparse.Namespace) -> dict[st
         "rank": round(float(effective_rank(z_test.cpu())), 2),
         "uniformity": round(float(uniformity(z_test.cpu())), 4),
         "weight_norm": round(float(torch.stack(parameters).sum().sqrt()), 4),
-        "loss": found.history[-1].loss,
-        "warnings": found.warnings,
+        "loss": trained.history[-1].loss,
+        "warnings": trained.warnings,
     }
 
 

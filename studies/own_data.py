@@ -2,7 +2,7 @@
 
     python studies/own_data.py FOLDER [GIGABYTES]
 
-writes FOLDER/embeddings.parquet (5 GB unless told otherwise), reads it in fresh processes and deletes it.
+writes FOLDER/embeddings.parquet (5 GB by default), reads it in fresh processes and deletes it.
 """
 
 import subprocess

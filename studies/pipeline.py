@@ -1,4 +1,4 @@
-"""From trained encoders to classifiers: labellers with a linear head, fine-tuning, and the ceilings beside them.
+"""From trained encoders to classifiers: labellers with a linear head, fine-tuning, and their ceilings.
 
     python studies/pipeline.py ENCODERS --out results/pipeline.jsonl
 
@@ -6,7 +6,7 @@ Every folder under ENCODERS is one that studies/representation.py saved. No prio
 whose line says so. A line per method: configuration, test accuracy, pseudo-labels that are right, π̂, time, versions,
 hardware and commit; lines that are there already are left out. ``--fine-tune`` is JSON, options of `pucl.fine_tune` and
 `pucl.self_train` with views as [name, options]; several may be given. ``--held-out`` keeps a share of P and U from them
-and reports what P and U tell of each, to choose among them without the truth.
+and reports scores of each from P and U alone, to choose among them without the truth.
 """
 
 import argparse
@@ -79,8 +79,8 @@ def right(at: Setting, pseudo: PseudoLabels) -> float:
     return percent((pseudo.labels == at.y)[~at.s])
 
 
-def percent(found: Tensor) -> float:
-    return round(100 * float(found.float().mean()), 2)
+def percent(hits: Tensor) -> float:
+    return round(100 * float(hits.float().mean()), 2)
 
 
 @torch.no_grad()
@@ -93,8 +93,8 @@ def frozen(at: Setting) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
 
     def linear(method: str) -> dict[str, Any]:
         pseudo = labels_of(at, method)
-        found = fit_head(at.z, at.s.cpu(), pseudo)(at.z_test) > 0
-        return {"accuracy": percent(found == at.y_test), "labels": right(at, pseudo), "prior": pseudo.prior}
+        predicted = fit_head(at.z, at.s.cpu(), pseudo)(at.z_test) > 0
+        return {"accuracy": percent(predicted == at.y_test), "labels": right(at, pseudo), "prior": pseudo.prior}
 
     for method in ("pupl", "prototypes", "cvir", "kernel_cvir"):
         yield f"{method} + linear", lambda method=method: linear(method)  # type: ignore[misc]
@@ -111,11 +111,11 @@ def frozen(at: Setting) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
 def tuned(
     at: Setting, options: dict[str, Any], held_out: float, truth: bool, device: str
 ) -> tuple[str, Callable[[], dict[str, Any]]]:
-    how = dict(options)
-    if "view" in how:
-        name, settings = how["view"]
+    tuning = dict(options)
+    if "view" in tuning:
+        name, settings = tuning["view"]
         ready: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-        how["view"] = make_view(name, **ready)
+        tuning["view"] = make_view(name, **ready)
 
     def fit() -> dict[str, Any]:
         held = torch.as_tensor(hold_out(at.s.cpu(), held_out, at.seed)) if held_out else torch.zeros(len(at.s)).bool()
@@ -124,17 +124,17 @@ def tuned(
                        at.prior, at.seed)  # fmt: skip
         pseudo = true_labels(part) if truth else labels_of(part, "auto")
         changes = {"renew": False} if truth else {}
-        asked = {**how, **changes, "seed": at.seed}
-        model = tune(part.x, part.s.cpu(), pseudo, at.encoder, asked, device=device)
-        found: dict[str, Any] = {"accuracy": percent((logits_of(model, at.x_test) > 0) == at.y_test)}
+        chosen = {**tuning, **changes, "seed": at.seed}
+        model = tune(part.x, part.s.cpu(), pseudo, at.encoder, chosen, device=device)
+        metrics: dict[str, Any] = {"accuracy": percent((logits_of(model, at.x_test) > 0) == at.y_test)}
         if not truth:
-            found |= {"labels": right(part, pseudo), "prior": pseudo.prior}
+            metrics |= {"labels": right(part, pseudo), "prior": pseudo.prior}
         if held_out:
             rows = held.to(at.x.device)
             logits = logits_of(model, at.x[rows])
-            told = pu_scores(logits.cpu(), at.s[rows].cpu().numpy(), prior=pseudo.prior)
-            found |= {"pu_auc": told.pu_auc.value, "proxy_accuracy": told.proxy_accuracy.value}
-        return found
+            scores = pu_scores(logits.cpu(), at.s[rows].cpu().numpy(), prior=pseudo.prior)
+            metrics |= {"pu_auc": scores.pu_auc.value, "proxy_accuracy": scores.proxy_accuracy.value}
+        return metrics
 
     return "ceiling, fine-tuned" if truth else "auto + fine-tuned", fit
 
@@ -160,10 +160,10 @@ def main() -> None:
         work: list[tuple[str, dict[str, Any], Callable[[], dict[str, Any]]]] = []
         if options.frozen:
             work += [(name, {}, run) for name, run in frozen(at)]
-        for how in options.fine_tune:
+        for tuning in options.fine_tune:
             for truth in (False, True) if options.ceiling else (False,):
-                name, run = tuned(at, how, options.held_out, truth, options.device)
-                work.append((name, {"fine_tune": {**DEFAULTS, **how}, "held_out": options.held_out}, run))
+                name, run = tuned(at, tuning, options.held_out, truth, options.device)
+                work.append((name, {"fine_tune": {**DEFAULTS, **tuning}, "held_out": options.held_out}, run))
         for name, extra, run in work:
             config = {**cell, "method": name, **extra}
             if config in known:

@@ -1,10 +1,10 @@
-"""puPL's iterations on a million rows, beside k-means of scikit-learn and Faiss from the same two centres.
+"""puPL's iterations on a million rows, compared with k-means of scikit-learn and Faiss from the same two centres.
 
     python studies/pupl.py --threads 1 2
 
 The rows are six clusters in ten of 128 dimensions with noise in all, scaled to length 1; classes take turns. The others
 know nothing of labels: theirs are plain two-means. Each line takes as many iterations as it needs, at most ``--most``;
-Faiss, which does not stop by itself, takes as many as puPL did and is told not to subsample.
+Faiss, which does not stop by itself, takes as many as puPL did with subsampling off.
 """
 
 import argparse

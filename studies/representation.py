@@ -107,7 +107,7 @@ def keep(
     data: Dataset,
     seen: PUData,
 ) -> None:
-    """Embeddings of the sample, P first, and of the test rows; of U at most as many rows as asked for."""
+    """Embeddings of the sample, P first, and of the test rows; of U at most the given number of rows."""
     options.embeddings.mkdir(parents=True, exist_ok=True)
     s, rows = seen.sample.s, seen.sample.rows
     shuffled = np.random.default_rng(cell["seed"]).permutation(np.flatnonzero(~s))

@@ -2,7 +2,7 @@
 
     python studies/scoring.py [ROWS]
 
-writes a file of ROWS × 128 (1,000,000 unless told otherwise) in a temporary folder, fits a small model to some of its
+writes a file of ROWS × 128 (1,000,000 by default) in a temporary folder, fits a small model to some of its
 rows, and scores the file and its first tenth, each in a fresh process: constant memory means that both peaks are alike.
 """
 

@@ -1,4 +1,4 @@
-"""Images per second of training, beside the floor: forward and backward of the encoder alone on ready tensors.
+"""Images per second of training, compared with the floor: forward and backward of the encoder alone on ready tensors.
 
     python studies/training.py --encoders lenet5 cnn7bn --rows 4096 --batch 256 --epochs 3            # on a CPU
     python studies/training.py --device cuda --encoders resnet18 cnn13 --rows 50000 --out results.jsonl
@@ -8,7 +8,7 @@ Run and floor have the same precision, the same compile setting and are both rep
 not). An image is a sample in two views: the floor passes 2 · batch rows. The speed of a run is the median over its
 epochs but the first two (compiling, recording), everything an epoch does included. The parts (views, encoder with its
 projection head, loss, optimiser) are timed one by one in the same way. With ``--jobs`` as many runs take their steps in
-turn on one card, beside the same runs one after another.
+turn on one card, compared with the same runs one after another.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Images per second of two views of a batch, beside the same pipeline in kornia if it is installed.
+"""Images per second of two views of a batch, compared with the same pipeline in kornia if it is installed.
 
     python studies/views.py                                # on a CPU
     python studies/views.py --device cuda --compile

@@ -162,7 +162,7 @@ def test_damage_is_named_with_the_way_back(tmp_path: Path, kind: str, damage: Ca
     flip(tmp_path / "step-00000002.safetensors")
     message = (
         f"^checkpoint {re.escape(str(bad))}: damaged: [^\n]*; the newest intact one before it is of step 1. "
-        "Delete step-00000003.json and step-00000003.safetensors to go on from there$"
+        "Delete step-00000003.json and step-00000003.safetensors to continue from there$"
     )
     with pytest.raises(InputError, match=message):
         load(tmp_path, run=RUN)

@@ -135,7 +135,7 @@ def test_a_rewrite_that_fails_leaves_the_log(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(
-        RunError, match="^log .*log.jsonl: No space left on device. To go on, make room there or give another path$"
+        RunError, match="^log .*log.jsonl: No space left on device. To continue, make room there or give another path$"
     ):
         RunLog(path, resume_from=2)
     assert path.read_bytes() == whole and list(tmp_path.iterdir()) == [path]
@@ -148,7 +148,7 @@ def test_a_disk_that_fills_while_writing(tmp_path: Path) -> None:
         run.write({"step": 1})
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
         try:
-            with pytest.raises(RunError, match="log.jsonl: File too large. To go on, make room"):
+            with pytest.raises(RunError, match="log.jsonl: File too large. To continue, make room"):
                 run.write({"step": 2, "text": "x" * 200_000})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

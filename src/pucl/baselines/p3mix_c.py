@@ -27,7 +27,7 @@ def p3mix_c(problem: PUProblem, settings: P3MixSettings = DEFAULT) -> nn.Module:
     Differs:
         - The teacher that the authors average but never use in this variant is left out.
         - The author logs test accuracies of all epochs; here the last epoch counts.
-        - A pass over P goes on into the next one; the author drops the rows that are left over by full batches.
+        - A batch may span two passes over P; the author drops the rows that are left over after full batches.
 
     Presets: that of CIFAR-I for all data: batches of 512 + 512, 200 epochs of 20 steps, Adam 5e-5 with betas (0.5,
     0.99), halved at 20, 40, …, 100, weight decay 1e-6, γ = 0.8, w_e = 0.1. Those of F-MNIST exist but are not public;

@@ -1,4 +1,4 @@
-"""PAN (Hu et al. 2021): a classifier of U plays against a network that tells P from U."""
+"""PAN (Hu et al. 2021): a classifier of U plays against a discriminator of P and U."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class Leaky(nn.Module):
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
-        self.slope = SLOPE if network.relu else 1.0  # raw rows and networks of people's own have no ReLU there
+        self.slope = SLOPE if network.relu else 1.0  # raw rows and user networks have no ReLU there
         network.relu = False
 
     def forward(self, x: Tensor, noise: Callable[[Tensor], Tensor] = lambda z: z) -> Tensor:

@@ -99,7 +99,7 @@ def pubn(problem: PUProblem, settings: PUbNSettings = DEFAULT) -> nn.Module:
     s over U at (1 − π) τ. The epoch of h with the lowest mean_U s² − 2 π mean_P s on held-out rows counts, and that of
     f with the lowest unbiased risk of the sigmoid loss.
 
-    This is PUbN\N, the method with ρ = 0: nobody gives biased negatives in the setting of the tables.
+    This is PUbN\N, the method with ρ = 0: there are no biased negatives in the setting of the tables.
 
     Fidelity: author code (cyber-meow/PUbiasedN).
 

@@ -289,7 +289,7 @@ class _Run:
 
 @dataclass(frozen=True, kw_only=True)
 class LaterSettings(Settings):
-    """Settings whose learning rate goes on after `begun` epochs."""
+    """Settings whose learning rate continues after `begun` epochs."""
 
     begun: int = 0
 

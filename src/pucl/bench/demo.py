@@ -136,7 +136,7 @@ def _save(
 
 
 def _writable(out: Path) -> Path:
-    """The folder, made if need be and shown to take a file, before any work is done."""
+    """The folder, made if it is missing; one that cannot be written to is an error before any work is done."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / ".pucl-write-test"

@@ -11,7 +11,7 @@ from pucl.registry import get
 
 
 def make_encoder(encoder: str | nn.Module, input_shape: Shape, *, seed: int = 0, **options: Any) -> nn.Module:
-    """A fresh encoder by name, its weights drawn with `seed`; a module of one's own is returned as it is."""
+    """A fresh encoder by name, its weights drawn with `seed`; a module is returned unchanged."""
     if isinstance(encoder, nn.Module):
         return encoder
     entry = get("encoders", encoder)

@@ -39,7 +39,7 @@ def save_encoder(
     Args:
         folder: where to; made when missing, what it holds under these names is replaced.
         encoder: what to save, from any device.
-        name: the registered encoder its network was made by, or None for a network of one's own.
+        name: the registered encoder its network was made by, or None for a network of your own.
         input_shape: the shape of one row.
         options: what the network was made with, besides the shape.
         extra: anything else to keep, such as the settings of the training.
@@ -93,7 +93,7 @@ def load_encoder(
     scaling = [tensors.get(f"standardise.{part}", torch.zeros(0)) for part in ("mean", "scale")]
     encoder = Encoder(Standardise(*scaling), network)
     try:
-        # One's own network is filled in place; a fresh one takes the saved tensors over, in their precision.
+        # The user's network is filled in place; a fresh one takes the saved tensors, in their precision.
         encoder.load_state_dict(tensors, assign=not own)
     except RuntimeError as error:
         raise InputError(f"the weights in {folder} do not fit the network: {_line(error)}", owner=LOAD) from None

@@ -58,7 +58,7 @@ def kernel(
     soft: bool = True,
     seed: int = 0,
 ) -> KernelHead:
-    """Logistic regression on the kernel's features, on what the labeller says.
+    """Logistic regression on kernel features, on the probabilities or the labels of the labeller.
 
         min_w  mean_i CE(σ(w · φ(z_i) + b), p_i) + ‖w‖² / (2 v n)
 

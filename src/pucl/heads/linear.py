@@ -18,7 +18,7 @@ ASTRAY = 0.1  # by how much the share of U above the border may differ from π
 def linear(
     z: Tensor, labelled: Tensor, pseudo: PseudoLabels, *, l2: float = 1e-3, soft: bool = True, weighted: bool = False
 ) -> LinearHead:
-    """Cross-entropy on what the labeller says, a probability or a label.
+    """Logistic regression on the probabilities or the labels of the labeller.
 
         min_w  Σ_i CE(σ(w · z_i + b), p_i)        soft: p is the probability; a doubtful row pulls both ways
         min_w  Σ_i r_i · CE(σ(w · z_i + b), ỹ_i)  hard and weighted: ỹ is the pseudo-label and r its reliability
@@ -51,7 +51,7 @@ def linear(
 
 @torch.no_grad()
 def _border(logits: Tensor, prior: float) -> Tensor | float:
-    """The logit that rows of U are to be above to be positive: 0, or where a share of π is above it."""
+    """The decision threshold of the logits of U: 0, or the one above which a share π lies."""
 
     def off(border: Tensor | float) -> float:
         return abs(float((logits > border).float().mean()) - prior)

@@ -31,13 +31,15 @@ def fixed_targets(pseudo: PseudoLabels, *, soft: bool, weighted: bool) -> tuple[
 def renewed_targets(
     score: Tensor | None, labelled: Tensor, pseudo: PseudoLabels, *, trust: float, labelled_share: float
 ) -> tuple[Tensor, Tensor]:
-    """Targets of an epoch by the logits of the rows, likely positives counting `trust`; by the pseudo-labels at first.
+    """Targets of an epoch from the logits of the rows, in the first epoch from the pseudo-labels.
+
+    Likely positives have the weight `trust`.
 
     `labelled_share` is that of the labelled rows in the batches.
     """
     likely = pseudo.labels if score is None else score > threshold_for_share(score[~labelled], pseudo.prior)
     weight = torch.where(likely, trust, 1.0)
     share = float(labelled.float().mean())
-    # What P weighs against U, by how much rarer than U it is in the batches.
+    # The weight of P relative to U, corrected for their shares in the batches.
     weight[labelled] = ((1 - trust) * pseudo.prior + trust * share) * (1 - labelled_share) / labelled_share
     return (labelled | likely).to(torch.float32), weight

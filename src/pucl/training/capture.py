@@ -63,7 +63,7 @@ class Captured(Generic[R]):
 
 @contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """A stream of one's own, which recording needs, with the quickest kernels looked for; nothing on a CPU.
+    """A separate CUDA stream, which recording needs, with cuDNN's benchmark mode on; nothing on a CPU.
 
     The streams wait for each other at both ends.
     """
@@ -78,5 +78,5 @@ def own_stream(device: torch.device) -> Iterator[None]:
 
 
 def is_recordable(network: nn.Module) -> bool:
-    """Whether all parts of a network are torch's or ours, none of which asks the device for a number."""
+    """Whether all parts of a network are torch's or ours; none of those waits for the device."""
     return all(type(part).__module__.startswith(("torch.nn.", "pucl.")) for part in network.modules())

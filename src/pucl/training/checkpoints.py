@@ -209,7 +209,7 @@ def _check_folder(owner: str, folder: Path) -> None:
 
 
 def _check_later(folder: Path, step: int) -> None:
-    # Writing over a committed step would not be safe from a kill, and the checkpoints may be somebody else's.
+    # Overwriting a committed step is not safe from a kill, and the checkpoints may belong to another run.
     if steps := [old for old in committed(folder) if old >= step]:
         raise InputError(
             f"checkpoints {folder}: step {steps[-1]} is saved there already. Resume, delete it or give another folder"
@@ -316,7 +316,7 @@ def _way_back(folder: Path, bad: int, older: list[int]) -> str:
     for step in reversed(older):
         with contextlib.suppress(InputError):
             read(_files(folder, step)[0])
-            return f"the newest intact one before it is of step {step}. {delete} to go on from there"
+            return f"the newest intact one before it is of step {step}. {delete} to continue from there"
     return f"no older one is intact. {delete} to start anew"
 
 

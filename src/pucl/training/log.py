@@ -20,7 +20,7 @@ class RunLog:
     Args:
         jsonl: file that gets one JSON object per line; a new run refuses one that holds something.
         tensorboard: folder for TensorBoard; a new run refuses one that holds events.
-        resume_from: the step the run goes on from, in the unit of the records; what was logged after it is dropped.
+        resume_from: the step the run continues from, in the unit of the records; what was logged after it is dropped.
             None for a new run.
     """
 
@@ -154,4 +154,4 @@ def _open_tensorboard(folder: Path, resume_from: int | None) -> Any:
 
 
 def _unwritable(path: Path | None, error: OSError) -> RunError:
-    return RunError(f"log {path}: {error.strerror or error}. To go on, {way_out(error)} or give another path")
+    return RunError(f"log {path}: {error.strerror or error}. To continue, {way_out(error)} or give another path")

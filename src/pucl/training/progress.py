@@ -26,7 +26,7 @@ class Bar:
     Args:
         epochs: of the whole run.
         steps_per_epoch: at least 1.
-        first_step: steps done before, when the run goes on from a checkpoint.
+        first_step: steps done before, when the run continues from a checkpoint.
         label: what stands before the bar.
         enabled: False for silence.
         console: the rich console to draw on instead of stderr.

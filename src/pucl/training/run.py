@@ -185,7 +185,7 @@ class Run:
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def _join_streams(self) -> None:
-        """What this run's stream and the device's others have begun is finished before either goes on."""
+        """Wait until this run's stream and all other streams of the device have finished."""
         if self.stream is not None:
             torch.cuda.synchronize(self.device)
 

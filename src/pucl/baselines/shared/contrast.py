@@ -58,7 +58,7 @@ class ContrastSettings(Settings):
 
 
 class Projected(nn.Module):
-    """A network with a projection head beside its output layer: raw rows → logits (n,) and unit vectors (n, dim)."""
+    """A network with a projection head next to its output layer: raw rows → logits (n,) and unit vectors (n, dim)."""
 
     def __init__(self, network: Network, dim: int) -> None:
         super().__init__()

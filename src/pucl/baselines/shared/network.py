@@ -14,7 +14,7 @@ class Network(nn.Module):
     """Raw rows → logits (n,), or (n, outputs) for more outputs than one, in float32.
 
     The published classifiers have a ReLU between the last hidden layer, where our encoders end, and the output; raw
-    rows and networks of people's own have none. On a GPU the network computes in bfloat16 while it is trained.
+    rows and user networks have none. On a GPU the network computes in bfloat16 while it is trained.
     """
 
     def __init__(self, encoder: Encoder, layer: nn.Linear, *, relu: bool = True) -> None:
@@ -70,7 +70,7 @@ class Network(nn.Module):
 def make_network(
     encoder: str | nn.Module, standardise: Standardise, shape: tuple[int, ...], *, seed: int, outputs: int = 1
 ) -> Network:
-    """A fresh network, its weights drawn with `seed`; of a module of one's own a copy is taken as it is."""
+    """A fresh network, its weights drawn with `seed`; a module is copied with its weights."""
     body = make_encoder(encoder, shape, seed=seed) if isinstance(encoder, str) else copy.deepcopy(encoder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed + 1)

@@ -21,7 +21,7 @@ L2 = 1e-2  # of the logistic regression on raw rows
 
 @dataclass(frozen=True, kw_only=True)
 class ProbabilitySettings(Settings):
-    """Those of a network whose outputs are to be probabilities.
+    """Those of a network that estimates probabilities.
 
     Attributes:
         held_out: share of P and of U that is not trained on but says which epoch is the best.

@@ -24,7 +24,7 @@ class PUProblem:
         x: raw rows.
         labelled: which of them are labelled positives, (n,) bool.
         prior: π, the share of positives inside the unlabelled rows, or None.
-        encoder: a registered encoder, or a module of one's own, of which every network gets a copy.
+        encoder: a registered encoder, or a module, of which every network gets a copy.
         standardise: the scaling of the inputs, on the same device.
         seed: of everything that is drawn.
     """

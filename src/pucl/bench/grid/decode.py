@@ -54,7 +54,7 @@ def read_toml(owner: str, argument: str, path: Path) -> Options:
 
 
 def decode(kind: type[T], value: object, *, owner: str, key: str = "its content") -> T:
-    """`value`, as a file holds it, as `kind`, or one error that names owner, key, what is allowed and what came.
+    """`value`, as a file holds it, as `kind`, or one error that names owner, key, allowed values and the given one.
 
     A dataclass is a table with a key for every field; one without a default must be there. In ``Annotated[T, check]``
     the function `check` takes owner, key and value and returns the value or raises.
@@ -63,7 +63,7 @@ def decode(kind: type[T], value: object, *, owner: str, key: str = "its content"
 
 
 def one_or_more(where: str = "") -> Check:
-    """A name or a list of names, as a list; `where` tells people where they belong."""
+    """A name or a list of names, as a list; `where` says in errors where they belong."""
 
     def check(owner: str, key: str, value: Any) -> list[str]:
         values = [value] if isinstance(value, str) else value
@@ -208,7 +208,7 @@ def _table(kind: Any, table: Options, owner: str) -> Any:
 
 
 def _words(kind: Any) -> str:
-    """What may stand in a file, for people; nothing for a type that no file can hold."""
+    """What a file may hold for a type, in words for errors; empty for a type that no file can hold."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in UNIONS:
         return " or ".join(filter(None, map(_words, parts)))

@@ -17,10 +17,10 @@ TEMPERATURE, WITHHELD = "temperature", "withheld"
 
 
 def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
-    """The recipe of a grid for one task: what it says for all, then what it says under ``task.NAME``, then defaults.
+    """The recipe of a grid for one task: values under ``task.NAME`` go before those for all tasks, and defaults last.
 
     Its options are those of `TrainConfig`, `temperature`, `view` (which has to be given), `view_options`, and the share
-    `withheld` of the labelled rows whose labels the encoder does not see: these stand for the positives inside U.
+    `withheld` of the labelled rows whose labels the encoder does not see: these represent the positives inside U.
     """
     special = given.get(TASK, {})
     if not isinstance(special, Mapping) or not all(isinstance(table, Mapping) for table in special.values()):

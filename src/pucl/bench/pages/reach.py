@@ -44,7 +44,7 @@ class Goal:
 
     @property
     def accuracy(self) -> float | None:
-        """What is to be reached."""
+        """The accuracy to reach."""
         if self.goal is not None:
             return self.goal
         method = "puNCE" if self.readout == "knn" else "puNCE(puPL)"
@@ -107,7 +107,7 @@ def _defined_beside(path: Path) -> set[str]:
 
 
 def as_markdown(goals: Iterable[Goal], lines: Iterable[ResultLine]) -> str:
-    """One row for every goal: ours, what is to be reached, and the same encoder with every training label."""
+    """One row for every goal: our accuracy, the one to reach, and that of the same encoder with all labels."""
     stored = [line for line in lines if line.cell.prior is None]
     head = ["task", "labelled", "encoder", "ours", "accuracy", "to reach", "difference", "with every label", "gap"]
     rows = [head, ["---", "---:", "---", "---", "---:", "---:", "---:", "---:", "---:"]]

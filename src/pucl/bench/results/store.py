@@ -95,9 +95,9 @@ class Writer:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """While this lasts nobody else writes to the file; half a last line is cut off first, of results alone.
+    """A writer that locks the file against other processes; half a result at its end is cut off first.
 
-    A file that is empty in the end is taken away.
+    A file that stays empty is deleted.
     """
     with only_writer(path):
         lines = read_results(path, missing_ok=True)
@@ -114,7 +114,7 @@ def writing(path: Path) -> Iterator[Writer]:
 
 @contextlib.contextmanager
 def only_writer(path: Path) -> Iterator[None]:
-    """While this lasts no other process writes to the file; a second one is refused. A killed one lets go at once."""
+    """Lock a file for one writer; a second process is refused. The lock of a killed process is free at once."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{path}.lock", timeout=0)

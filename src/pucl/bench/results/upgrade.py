@@ -1,6 +1,6 @@
 """Lines of results as older versions wrote them, in the form of today: `bench add` takes files of any age.
 
-Version 0.1 called a readout `top`, kept its parts beside those of the encoder, had other names for some options and a
+Version 0.1 called a readout `top`, kept its parts next to those of the encoder, had other names for some options and a
 hash of source files (`code`) in place of revisions. Its lines were made with the first revision of everything.
 """
 

@@ -23,7 +23,7 @@ def provenance(device: str = "cpu", commit: str | None = None) -> Origin:
 
 
 def _hardware(device: torch.device) -> str:
-    """The name of the card, or the model of the processor, where the platform tells it, and the threads in use."""
+    """The name of the card, or the model of the processor, if the platform knows it, and the threads in use."""
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
     threads = torch.get_num_threads()

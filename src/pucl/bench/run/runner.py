@@ -89,7 +89,7 @@ def select(cells: list[Cell], only: list[str]) -> list[Cell]:
 
 
 def _with_whole_numbers(text: str) -> re.Pattern[str]:
-    """Finds a text where no digit stands beside one at its ends."""
+    """A pattern for the text that does not match inside longer numbers."""
     before, after = r"(?<![0-9])" * text[:1].isdecimal(), r"(?![0-9])" * text[-1:].isdecimal()
     return re.compile(before + re.escape(text) + after)
 

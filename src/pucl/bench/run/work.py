@@ -64,24 +64,24 @@ class Bench:
             rows = self._embedded(unit[0], trained, observed)
         probes: Metrics = {}
         for cell in unit:
-            began, heard = time.perf_counter(), list(shared)
+            began, caught_warnings = time.perf_counter(), list(shared)
             try:
-                with _collecting(heard):
+                with _collecting(caught_warnings):
                     fitted = self._fitted[cell.key] = self._fit(cell, rows, exam)
                     probes = probes or exam.probe(trained.encoder, self.device)
                     grades = _grades(fitted, exam) if fitted.score else {"accuracy": probes["knn"]}
                 metrics = _known(cell, fitted, exam, trained) | grades | probes
-                yield self._line(cell, metrics, began, heard, trained.training.seconds)
+                yield self._line(cell, metrics, began, caught_warnings, trained.training.seconds)
             except Exception as error:
                 yield outcome_of(error, cell)
 
     def _baselines(self, unit: list[Baseline], observed: ObservedRows, exam: Exam) -> Iterator[Outcome]:
         for cell in unit:
-            began, heard = time.perf_counter(), list[str]()
-            with _collecting(heard):
+            began, caught_warnings = time.perf_counter(), list[str]()
+            with _collecting(caught_warnings):
                 fitted = fit_method(cell, observed, exam, self.device)
                 grades = _grades(fitted, exam)
-            yield self._line(cell, _known(cell, fitted, exam) | grades, began, heard)
+            yield self._line(cell, _known(cell, fitted, exam) | grades, began, caught_warnings)
 
     def _embedded(self, cell: Pipeline, trained: TrainedEncoder, observed: ObservedRows) -> Embedded:
         return Embedded(trained.encoder, observed, self.device, cell.recipe.withheld)
@@ -110,29 +110,41 @@ class Bench:
         with self.store.place(cell) as place:
             stored = self.store.stored(place, cell, KeptTeacher)
             if stored is not None:
-                heard = list(stored[1].warnings)
+                caught_warnings = list(stored[1].warnings)
                 fitted = FittedCell(RowScorer.of_tuned(restored(*stored, self.device), self.device))
             else:
-                heard = []
-                with _collecting(heard):
+                caught_warnings = []
+                with _collecting(caught_warnings):
                     trained = self.store.encoder(cell.encoder_cell, observed, exam)
                     fitted = self._fit(cell, self._embedded(cell, trained, observed), exam)
                 tuned = fitted.score.tuned if isinstance(fitted.score, RowScorer) else None
                 if tuned is not None and isinstance(tuned.encoder, Encoder):
-                    self.store.save(place, cell, tuned.encoder, observed, kept_teacher(tuned, heard))
-        for text in heard:
+                    self.store.save(place, cell, tuned.encoder, observed, kept_teacher(tuned, caught_warnings))
+        for text in caught_warnings:
             warnings.warn(text, RunWarning, stacklevel=2)
         return fitted
 
     def _line(
-        self, cell: Cell, metrics: Metrics, began: float, heard: list[str], encoder_seconds: float | None = None
+        self,
+        cell: Cell,
+        metrics: Metrics,
+        began: float,
+        caught_warnings: list[str],
+        encoder_seconds: float | None = None,
     ) -> Outcome:
         for name, value in metrics.items():
             if not is_number(value):
                 raise RunError(f"bench: {name} is {value}, not a finite number")
         seconds, now = round(time.perf_counter() - began, 2), datetime.now(UTC).isoformat(timespec="milliseconds")
         line = ResultLine(
-            cell, metrics, seconds, now, revisions_of(cell), self.origin, encoder_seconds, tuple(sorted(set(heard)))
+            cell,
+            metrics,
+            seconds,
+            now,
+            revisions_of(cell),
+            self.origin,
+            encoder_seconds,
+            tuple(sorted(set(caught_warnings))),
         )
         return Outcome(cell.key, line=line)
 
@@ -157,12 +169,12 @@ def _known(cell: Cell, fitted: FittedCell, exam: Exam, trained: TrainedEncoder |
 
 
 @contextmanager
-def _collecting(heard: list[str]) -> Iterator[None]:
+def _collecting(caught_warnings: list[str]) -> Iterator[None]:
     """Collect warnings instead of showing them."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("default")
         yield
-    heard += [" ".join(str(warning.message).split()) for warning in caught]
+    caught_warnings += [" ".join(str(warning.message).split()) for warning in records]
 
 
 def outcome_of(error: Exception, cell: Cell) -> Outcome:
