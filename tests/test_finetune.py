@@ -235,7 +235,9 @@ def test_old_arguments_of_fine_tuning_still_work_and_warn() -> None:
         assert torch.equal(as_before(*call, renew=True, **old)(z), renewed)
     with pytest.warns(FutureWarning, match=r"config=pucl\.TuneConfig"):
         assert torch.equal(as_before(*call, renew=False, **old)(z), fixed)
-    with pytest.raises(InputError, match="teacher must be given with renew=False: what it says are the targets; got"):
+    with pytest.raises(
+        InputError, match="teacher must be given with renew=False, where its predictions are the targets; got"
+    ):
         as_before(*call, teacher=nn.Identity(), **old)
     with pytest.warns(FutureWarning), pytest.raises(TypeError, match="epoch"):
         as_before(*call, epoch=2)
