@@ -81,6 +81,7 @@ def test_encoder_labeller_and_prior_alone() -> None:
     assert abs(prior.prior_ - y[s == 0].mean()) < 0.1 and prior.interval_[0] <= prior.prior_ <= prior.interval_[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "result"),
     [

@@ -29,6 +29,7 @@ STICKS_OUT = "e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.u
 SCROLLS = "e.scrollWidth > e.clientWidth + 1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", SIZES)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_page_fits_its_window(
