@@ -81,6 +81,22 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.fixture
+def pucl(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """The command in this process, in a folder with people.csv in it."""
+    from model_examples import write_table
+
+    write_table(tmp_path / "people.csv")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: Any) -> Run:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")  # as outside of tests
+            return command(*words)
+
+    return run
+
+
+@pytest.fixture
 def bench(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """``pucl bench`` in this process, in a folder with a small grid of baselines, ``g.toml``."""
     from functools import partial

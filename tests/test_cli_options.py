@@ -1,7 +1,6 @@
 """Every option of every verb with what it cannot be: one line, signed by the verb, that names the option."""
 
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import typer
 
-from model_examples import write_images, write_table
+from model_examples import write_images
 from pucl.cli.app import app
 from pucl.errors import RunError
 
@@ -112,20 +111,6 @@ WRONG: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("bench leaderboard", "--goals", ("nowhere.toml",), "--goals must be a TOML file that exists"),
     ("bench baselines", "--notes", ("nowhere.toml",), "--notes must be a TOML file that exists"),
 )  # fmt: skip
-
-
-@pytest.fixture
-def pucl(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """The command in this process, in a folder with people.csv in it."""
-    write_table(tmp_path / "people.csv")
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: Any) -> Run:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")  # as outside of tests
-            return command(*words)
-
-    return run
 
 
 def verbs() -> Iterator[tuple[str, Any]]:

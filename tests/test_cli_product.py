@@ -5,7 +5,6 @@ import os
 import pty
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,6 @@ from conftest import Command, Run
 
 QUICK = ("--encoder", "raw", "--head", "linear", "--labeller", "pupl", "--prior", "0.3")
 READ = ("--label", "known", "--id-column", "id")
-
-
-@pytest.fixture
-def pucl(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """The command in this process, in a folder with people.csv in it."""
-    write_table(tmp_path / "people.csv")
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: Any) -> Run:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")  # as outside of tests
-            return command(*words)
-
-    return run
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from pucl.baselines.shared.network import Network
 from pucl.baselines.shared.training_problem import PUProblem
 from pucl.baselines.shared.training_settings import Settings, preset_of
 from pucl.data import Kind
-from pucl.deprecation import warn_renamed
+from pucl.deprecation import with_new_names
 from pucl.device import pick_device
 from pucl.encoders.inputs import Standardise, as_rows
 from pucl.errors import Described, InputError, RunError, bad_argument, check_count, check_share, unknown_name
@@ -36,7 +37,7 @@ from pucl.training.pretraining import default_encoder
 
 __all__ = ["Settings", "fit_baseline", "renamed_settings", "settings_of", "why_not"]
 
-RENAMED = (("most", "max_rows"),)  # former and present names of settings
+RENAMED: Mapping[str, str] = MappingProxyType({"most": "max_rows"})  # former and present names of settings
 
 
 def fit_baseline(
@@ -108,14 +109,9 @@ def settings_of(name: str, task: str | None = None, **changes: Any) -> Settings:
 
 def renamed_settings(owner: str, settings: Settings, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Changes of settings under the names they have now; one under its old name is taken, with a warning."""
-    known, current = {field.name for field in fields(settings)}, dict(changes)
-    for old, new in RENAMED:
-        if old in changes and old not in known and new in known:
-            if new in changes:
-                raise bad_argument(owner, new, f"given once, not as {old!r} too", changes[new])
-            warn_renamed(owner, old, new, stacklevel=4)
-            current[new] = current.pop(old)
-    return current
+    known = {field.name for field in fields(settings)}
+    names = {old: new for old, new in RENAMED.items() if new in known}
+    return with_new_names(owner, changes, names, known=known, stacklevel=5)
 
 
 def why_not(name: str, kind: Kind, prior: float | None) -> str | None:

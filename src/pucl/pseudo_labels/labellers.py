@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pucl.deprecation import warn_renamed
-from pucl.errors import bad_argument, unknown_name
+from pucl.deprecation import warn_renamed, with_new_names
+from pucl.errors import unknown_name
 from pucl.ranking import DEFAULT_RANKER
 from pucl.registry import Entry, current_name, entries
 
@@ -47,11 +47,6 @@ def find_labeller(name: str, *, owner: str = "pucl.pseudo_label") -> Entry:
 
 def renamed_options(owner: str, entry: Entry, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a labeller under the names they have now; one under its old name is taken, with a warning."""
-    takes, current = inspect.signature(entry.function).parameters, dict(options)
-    for old, new in RENAMED_OPTIONS.items():
-        if old in options and old not in takes and new in takes:
-            if new in options:
-                raise bad_argument(owner, new, f"given once, not as {old!r} too", options[new])
-            warn_renamed(owner, old, new, stacklevel=5)
-            current[new] = current.pop(old)
-    return current
+    takes = inspect.signature(entry.function).parameters
+    names = {old: new for old, new in RENAMED_OPTIONS.items() if new in takes}
+    return with_new_names(owner, options, names, known=takes, stacklevel=6)

@@ -26,7 +26,6 @@ from typing import (
     get_type_hints,
 )
 
-from pucl.deprecation import warn_renamed
 from pucl.errors import Described, InputError, bad_argument, check_count, check_known, is_number, unknown_name
 
 T = TypeVar("T")
@@ -102,16 +101,6 @@ def as_tables(owner: str, key: str, value: object) -> list[Options]:
     if not isinstance(value, list) or not all(isinstance(table, Mapping) for table in value):
         raise bad_argument(owner, f"[[{key}]]", "tables", value)
     return value
-
-
-def with_new_names(owner: str, table: Options, renamed: Mapping[str, str]) -> dict[str, Option]:
-    """A table with its old keys, ``{old: new}``, under their new names; each is warned of."""
-    for old, new in renamed.items():
-        if old in table:
-            if new in table:
-                raise bad_argument(owner, new, f"given once, not as {old!r} too", table[new])
-            warn_renamed(owner, old, new, stacklevel=4)
-    return {renamed.get(key, key): value for key, value in table.items()}
 
 
 def keywords(function: Callable[..., Any]) -> Options:

@@ -43,11 +43,11 @@ from pucl.bench.grid.decode import (
     read_toml,
     resolved,
     values_of,
-    with_new_names,
 )
 from pucl.bench.grid.readouts import check_prior, read_teacher, resolve_readout
 from pucl.bench.grid.recipes import resolve_recipe
 from pucl.data.pu_split import SETTINGS
+from pucl.deprecation import with_new_names
 from pucl.errors import Described, bad_argument, blamed_on, check_known
 from pucl.registry import Entry, entries, get
 

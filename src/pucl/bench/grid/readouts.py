@@ -27,9 +27,10 @@ from typing import Any, get_type_hints
 
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import FINE_TUNE, KNN, KNN_OPTIONS, ORACLE, PU_HEADS, TEACHER, TRUTH, Readout
-from pucl.bench.grid.decode import Option, Options, as_table, decode, keywords, resolved, with_new_names
+from pucl.bench.grid.decode import Option, Options, as_table, decode, keywords, resolved
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
+from pucl.deprecation import with_new_names
 from pucl.errors import InputError, bad_argument, blamed_on, check_known, unknown_name
 from pucl.pseudo_labels.labellers import find_labeller, labellers, renamed_options
 from pucl.registry import Entry, entries, get

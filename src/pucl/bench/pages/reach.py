@@ -7,12 +7,13 @@ from pathlib import Path
 
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import Baseline, Cell, usual_setting
-from pucl.bench.grid.decode import Options, as_tables, counts, decode, one_or_more, read_toml, with_new_names
+from pucl.bench.grid.decode import Options, as_tables, counts, decode, one_or_more, read_toml
 from pucl.bench.grid.readouts import BUILT_IN
 from pucl.bench.pages.layouts import NOTHING, ours
 from pucl.bench.pages.tables import latest_variant, measured, taught_by
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import TABLES, published
+from pucl.deprecation import with_new_names
 from pucl.errors import Described, InputError, bad_argument, check_known, is_number
 from pucl.registry import entries
 
