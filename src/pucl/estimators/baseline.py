@@ -77,9 +77,11 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
         prior = self.prior
         if isinstance(prior, str):
-            prior = estimate_prior(embed(raw_encoder(seen.rows), seen.rows), seen.s, method=prior, seed=seed).value
+            prior = estimate_prior(
+                embed(raw_encoder(seen.features), seen.features), seen.s, method=prior, seed=seed
+            ).value
         scorer = fit_baseline(
-            self.method, seen.rows, seen.s, prior=prior, encoder=self.encoder, settings=settings, seed=seed,
+            self.method, seen.features, seen.s, prior=prior, encoder=self.encoder, settings=settings, seed=seed,
             device=self.device,
         )  # fmt: skip
         self.scorer_, self.schema_, self.classes_ = scorer.cpu(), seen.schema, seen.classes
@@ -95,7 +97,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self, "scorer_")
         x = as_input(OWNER, X)
         check_width(OWNER, x, getattr(self, "n_features_in_", None))
-        rows = self.schema_.rows(x, owner=OWNER)
+        rows = self.schema_.features(self.schema_.rows(x, owner=OWNER))
         with torch.no_grad():
             parts = [self.scorer_(part) for part in torch.split(rows, 4096)]
         return torch.cat(parts).double().numpy()

@@ -70,11 +70,11 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         place = pick_device(self.device)
         plan = plan_pretraining(options, seen.schema, len(seen.rows), int(seen.s.sum()), place)
         if plan is None:
-            name, self.encoder_ = plain_encoder(seen.rows, use_pca=options.encoder == PCA, seed=seed)
+            name, self.encoder_ = plain_encoder(seen.features, use_pca=options.encoder == PCA, seed=seed)
             self.history_, self.choices_ = [], {"encoder": name}
         else:
             trained = pretrain(
-                seen.rows, seen.s, objective=plan.objective, encoder=plan.encoder, view=plan.view,
+                seen.features, seen.s, objective=plan.objective, encoder=plan.encoder, view=plan.view,
                 temperature=self.temperature, prior=self.prior, config=plan.config, device=place,
             )  # fmt: skip
             self.encoder_ = trained.encoder.cpu().eval()
@@ -89,7 +89,8 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Embeddings (n, k) of length 1."""
         check_is_fitted(self, "encoder_")
-        return embed(self.encoder_, self.schema_.rows(as_input(OWNER, X), owner=OWNER)).numpy()
+        rows = self.schema_.rows(as_input(OWNER, X), owner=OWNER)
+        return embed(self.encoder_, self.schema_.features(rows)).numpy()
 
     @property
     def _n_features_out(self) -> int:

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class TrainingRows:
 
     Attributes:
         schema: what the rows are, learnt from them.
-        rows: as the encoder takes them.
+        rows: as a model takes them.
         s: PU labels, True for labelled positives.
         classes: what `predict` will return: 0 and 1, or −1 and 1 if s had those.
         content: the rows as they came, where a report shows them.
@@ -40,6 +41,11 @@ class TrainingRows:
     classes: NDArray[np.int64]
     content: Any
     ids: Any
+
+    @cached_property
+    def features(self) -> Tensor:
+        """The rows as an encoder takes them."""
+        return self.schema.features(self.rows)
 
 
 def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any = ()) -> TrainingRows:

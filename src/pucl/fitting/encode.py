@@ -41,7 +41,7 @@ class Encoded:
 
 def encode(plan: FitPlan) -> dict[str, Encoded]:
     """The embeddings to compare: `RAW`, `TRAINED` or both."""
-    rows, options, pretraining = plan.rows, plan.options, plan.pretraining
+    rows, options, pretraining = plan.features, plan.options, plan.pretraining
     small = plan.schema.kind != "image" or (rows[0].numel() <= MAX_PER_IMAGE and rows.numel() <= MAX_IN_ALL)
     compare_raw = pretraining is None or (options.encoder == AUTO and small)
     estimate_early = isinstance(options.prior, str)  # objectives may need π before there is another embedding
@@ -73,10 +73,10 @@ def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None) -> 
     labelled, options = plan.labelled, plan.options
     shown = labelled & (plan.fold >= plan.hidden_folds)
     trained = pretrain(
-        plan.rows, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,
+        plan.features, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,
         temperature=options.temperature, prior=prior, config=pretraining.config, device=plan.device, on_epoch=on_epoch,
     )  # fmt: skip
     name = pretraining.encoder if isinstance(pretraining.encoder, str) else None
-    z = embed(trained.encoder, plan.rows)
+    z = embed(trained.encoder, plan.features)
     auc, known = memorised(z, shown, labelled & ~shown, seed=options.seed)
     return Encoded(name, trained.encoder.eval(), z, trained, shown if known else None, auc)

@@ -11,7 +11,6 @@ from typing import Any
 from pucl.data.own import OwnData, ReadOptions, sample
 from pucl.data.own.batch import load
 from pucl.device import pick_device
-from pucl.encoders.embedding import embed
 from pucl.errors import check_count
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
@@ -77,9 +76,10 @@ def estimate_prior_of_files(
     loaded = load_model(model) if model is not None else None
     data, _ = _read_some(source, reading, max_rows, seed)
     if loaded is not None:
-        z = embed(loaded.encoder, loaded.schema.rows(data))
+        z = loaded.embed(loaded.schema.rows(data))
     else:
-        z = encode_raw(learn_schema(data, categorical=reading.categorical)[1]).z
+        schema, rows = learn_schema(data, categorical=reading.categorical)
+        z = encode_raw(schema.features(rows)).z
     return estimate_prior(z, data.s, method=method, seed=seed)
 
 

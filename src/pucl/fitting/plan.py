@@ -104,7 +104,8 @@ class FitPlan:
     """What every stage of a fit works with.
 
     Attributes:
-        rows: as the encoder takes them, (n, …).
+        rows: as a model takes them, (n, …).
+        features: the rows as an encoder takes them, (n, …).
         labelled: s, (n,) bool.
         schema: of the rows.
         options: what the user chose.
@@ -115,6 +116,7 @@ class FitPlan:
     """
 
     rows: Tensor
+    features: Tensor
     labelled: Tensor
     schema: Schema
     options: FitOptions
@@ -156,7 +158,7 @@ def plan_fit(
         raise bad_argument(options.owner, "s", "0 or 1, with at least two rows of each kind", got)
     pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
     fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), options.seed)
-    return FitPlan(rows, labelled, schema, options, device, fold, pretraining, on_progress)
+    return FitPlan(rows, schema.features(rows), labelled, schema, options, device, fold, pretraining, on_progress)
 
 
 def name_of(part: Any) -> str:

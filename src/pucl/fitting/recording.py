@@ -44,7 +44,7 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
         seed=plan.options.seed,
         seconds=seconds,
-        fingerprint=fingerprint(plan.rows, labelled),
+        fingerprint=fingerprint(plan.features, labelled),
     )
 
 

@@ -55,10 +55,10 @@ def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLab
     if mode is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, Comparison(everything, comparison.best))
     encoder, head = fine_tuned(
-        plan.rows, plan.labelled, pseudo, used.encoder, mode, seed=plan.options.seed, device=plan.device
+        plan.features, plan.labelled, pseudo, used.encoder, mode, seed=plan.options.seed, device=plan.device
     )
     encoder, best = encoder.cpu(), len(comparison.judged) + MODES.index(mode)
-    return Classifier(used, encoder, head, embed(encoder, plan.rows), mode, Comparison(everything, best))
+    return Classifier(used, encoder, head, embed(encoder, plan.features), mode, Comparison(everything, best))
 
 
 def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | None, list[Judged]]:
@@ -66,7 +66,7 @@ def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | 
 
     Judged on fold 0, whose labels neither the encoder nor these heads have seen.
     """
-    rows, labelled, seed = plan.rows, plan.labelled, plan.options.seed
+    rows, labelled, seed = plan.features, plan.labelled, plan.options.seed
     used = plan.fold != 0
     candidate = replace(frozen.candidate, folds=(0,))
     pseudo = candidate.label(used, labelled, prior=plan.prior, seed=seed)

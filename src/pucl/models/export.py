@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from pucl.data.own import Table, TableTransform
 from pucl.data.own.rules import NumberRule
+from pucl.encoders.embedding import embed
 from pucl.errors import InputError, RunError
 from pucl.files import replace_file
 from pucl.models.model import Model, RowsToProbability
@@ -145,8 +146,10 @@ def expected_scores(model: Model, graph: Graph, rows: NDArray[Any]) -> NDArray[n
     """The probabilities that the model itself gives the rows; tables go through its transform."""
     if graph.columns is None:
         content: Tensor = torch.from_numpy(rows)
-        if model.schema.transform is None:
-            content = model.schema.encode(rows)
+        if model.schema.transform is not None:  # these are features
+            with torch.no_grad():
+                return torch.sigmoid(model.head(embed(model.encoder, content))).numpy()
+        content = model.schema.encode(rows)
     else:
         names = model.schema.needed
         types = {name: model.schema.columns[name] for name in names}

@@ -48,12 +48,12 @@ class Model:
         return self.record.to_dict()
 
     def embed(self, rows: Tensor) -> Tensor:
-        """Embeddings (n, k) of rows as the encoder takes them, of length 1."""
-        return embed(self.encoder, rows)
+        """Embeddings (n, k), of length 1, of rows as `schema.encode` gives them."""
+        return embed(self.encoder, self.schema.features(rows))
 
     @torch.no_grad()
     def logits(self, rows: Tensor) -> Tensor:
-        """Calibrated logits (n,) of rows as the encoder takes them: positive above 0."""
+        """Calibrated logits (n,) of rows as `schema.encode` gives them: positive above 0."""
         logits: Tensor = self.head(self.embed(rows))
         return logits
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from pucl.data import Kind
 from pucl.data.own import Batch, OwnData, Rows, Table, TableTransform, open_rows
 from pucl.data.own.batch import load
+from pucl.data.own.expand import Expand
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import is_frame
 from pucl.encoders.inputs import as_rows
@@ -50,11 +51,11 @@ class Schema:
     resize: bool = False
 
     def encode(self, rows: Any, *, owner: str = OWNER) -> Tensor:
-        """Rows as the encoder takes them (n, *shape), from a `Table` or an array of the model's kind."""
+        """Rows as a model takes them, from a `Table` or an array of the model's kind: (n, *shape), or compact rows."""
         if isinstance(rows, Batch):
             rows = rows.rows
         if self.transform is not None:
-            return torch.from_numpy(self.transform.apply(rows))
+            return torch.from_numpy(self.transform.compact(rows))
         x = as_rows(rows, owner=owner)
         if tuple(x.shape[1:]) != self.shape:
             raise self._misfit(owner, f"shape {tuple(x.shape[1:])}")
@@ -62,8 +63,22 @@ class Schema:
             return self._scaled(x, owner)
         return x
 
+    @property
+    def expand(self) -> Expand | None:
+        """From compact rows of a table to features; None where rows are taken as they are."""
+        return None if self.transform is None else self.transform.expand
+
+    @torch.no_grad()
+    def features(self, rows: Tensor) -> Tensor:
+        """Rows as the encoder takes them (n, *shape), from what `encode` gives."""
+        expand = self.expand
+        if expand is None:
+            return rows
+        features: Tensor = expand(rows)
+        return features
+
     def rows(self, source: Any, *, owner: str = OWNER) -> Tensor:
-        """All rows of an array, a frame or what `pucl.read` returned, as the encoder takes them."""
+        """All rows of an array, a frame or what `pucl.read` returned, as a model takes them."""
         return self.encode(load(self.open(source, owner=owner)), owner=owner)
 
     def open(self, source: Any, *, owner: str = OWNER, resize: bool = False, **options: Any) -> Rows:
@@ -159,7 +174,7 @@ class Schema:
 def learn_schema(
     source: Any, *, kind: Kind | None = None, categorical: Sequence[str] = (), content: Any = None, owner: str = OWNER
 ) -> tuple[Schema, Tensor]:
-    """The schema of training rows, and the rows as the encoder takes them.
+    """The schema of training rows, and the rows as a model takes them.
 
     A frame is a table. A matrix of numbers is a table too, unless its rows look like embeddings: `MANY` columns or
     more, or all rows of the same norm, and nothing missing. An array of three or four dimensions is images: grey
@@ -169,8 +184,8 @@ def learn_schema(
     content = load(opened) if content is None else content
     if isinstance(content, Table):
         transform = TableTransform.fit(content, categorical=categorical)
-        rows = torch.from_numpy(transform.apply(content))
-        return Schema("table", tuple(rows.shape[1:]), dict(content.types), transform=transform), rows
+        rows = torch.from_numpy(transform.compact(content))
+        return Schema("table", (len(transform.features),), dict(content.types), transform=transform), rows
     if categorical:
         raise bad_argument(owner, "categorical", f"left out for data of kind {opened.kind!r}", tuple(categorical))
     low, span = _range(content) if opened.kind == "image" and content.dtype != np.uint8 else (0.0, 1.0)

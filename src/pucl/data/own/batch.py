@@ -19,8 +19,9 @@ PASS = 16_384  # rows held at a time where no batch size is given
 class Table:
     """Some rows of a table: the type of every column, and a vector of values for those that can be used.
 
-    Types are ``number``, ``bool`` (both float64, NaN where missing), ``category`` (text, None where missing) and
-    ``missing`` (no value at all). Any other type (``date``, ``vector``, …) is named in `types` and has no values.
+    Types are ``number``, ``bool``, ``date`` (in days since 1970; all float64, NaN where missing), ``category`` (text,
+    None where missing) and ``missing`` (no value at all). Any other type (``vector``, …) is named in `types` and has no
+    values.
     """
 
     types: Mapping[str, str]

@@ -45,9 +45,24 @@ def values_of(array: Any) -> NDArray[Any] | None:
     if kind == "category":
         plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
         return as_text(plain.to_numpy(zero_copy_only=False))
+    if kind == "date":
+        return _days(array, pa)
     if kind == "missing":
         return np.full(len(array), np.nan)
     return None
+
+
+def _days(array: Any, pa: Any) -> NDArray[np.float64] | None:
+    """Dates, times and durations in days, NaN where missing; None for intervals of calendar months."""
+    is_ = pa.types
+    if is_.is_interval(array.type):
+        return None
+    if is_.is_date(array.type):
+        array = array.cast(pa.timestamp("us"))
+    unit = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[array.type.unit]
+    whole = array.cast(pa.int32() if is_.is_time32(array.type) else pa.int64())
+    days: NDArray[np.float64] = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return days / (86_400 * unit)
 
 
 def as_text(values: NDArray[Any]) -> NDArray[np.object_]:

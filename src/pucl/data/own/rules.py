@@ -1,4 +1,4 @@
-"""How one column of a table becomes numbers: what is remembered of it at training and how it is applied later."""
+"""How one column of a table becomes one number a row: what is remembered of it at training, and how it is applied."""
 
 import warnings
 from collections import Counter
@@ -15,6 +15,7 @@ from pucl.errors import Described, bad_argument
 
 Unknown = Literal["zeros", "error"]
 ZEROS = "all its features are 0"
+MAX_CODES = 10_000  # categories of a column that have a code of their own
 MANY = 1000  # new categories of a column from which they are counted no further
 WORDS = 5  # a value of a category has fewer words than this on average; anything longer is free text
 
@@ -42,9 +43,9 @@ class ColumnWarning(UserWarning):
 
 @dataclass(frozen=True)
 class NumberRule:
-    """(x − centre) / scale with missing values filled in, and an indicator of them if training had any.
+    """(x − centre) / scale; as a feature, missing values take the median, with an indicator if training had any.
 
-    Booleans are numbers too, with centre 0 and scale 1.
+    Booleans are numbers too, with centre 0 and scale 1, and so are dates, in days.
     """
 
     name: str
@@ -53,15 +54,18 @@ class NumberRule:
     centre: float
     scale: float
     indicator: bool
+    date: bool = False
 
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the features it makes."""
         return (self.name, f"{self.name} missing") if self.indicator else (self.name,)
 
-    def apply(self, table: Table) -> NDArray[np.float64]:
-        """The features (n, 1 or 2) of the column."""
+    def compact(self, table: Table) -> NDArray[np.float64]:
+        """The column standardised, (n,), with NaN where a value is missing."""
         values = _numbers(table, self.name)
+        if self.date != (table.types[self.name] == "date") and table.types[self.name] != "missing":
+            raise _wrong_type(table, self.name, "dates, as in training" if self.date else "numbers, as in training")
         odd = self.boolean & ~(np.isnan(values) | np.isin(values, (0, 1)))
         if odd.any():
             got = Described(f"{values[odd.argmax()]} at row {table.start + int(odd.argmax())}")
@@ -70,13 +74,15 @@ class NumberRule:
         if missing.any() and not self.indicator:
             consequence = f"the median {self.fill:g} is taken"
             warnings.warn(ColumnWarning(self.name, int(missing.sum()), consequence), stacklevel=3)
-        scaled = (np.where(missing, self.fill, values) - self.centre) / self.scale
-        return np.stack([scaled, missing], axis=1) if self.indicator else scaled[:, None]
+        return (values - self.centre) / self.scale
 
 
 @dataclass(frozen=True)
 class CategoryRule:
-    """One indicator per value seen at training, one for all `other` rare ones, one for missing values if it had any."""
+    """A code per value seen at training: its place among `values`, then among `rare`.
+
+    As features, one indicator per value, one for all `other` rare ones, one for missing values if training had any.
+    """
 
     name: str
     values: tuple[str, ...]
@@ -84,6 +90,7 @@ class CategoryRule:
     indicator: bool
     declared: bool
     unknown: Unknown
+    rare: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -91,26 +98,21 @@ class CategoryRule:
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.indicator
         return (*(f"{self.name}={value}" for value in self.values), *extra)
 
-    def apply(self, table: Table) -> NDArray[np.float64]:
-        """The indicators; a value that training never saw is all zeros with a warning, or an error."""
+    def compact(self, table: Table) -> NDArray[np.float64]:
+        """The codes (n,): NaN where a value is missing, −1 with a warning, or an error, where training never saw it."""
         if not self.declared and table.types[self.name] not in ("category", "missing"):
             raise _wrong_type(table, self.name, "text, as in training")
         texts = as_text(_values(table, self.name))
         missing = np.array([text is None for text in texts], dtype=bool)
-        place: Mapping[Any, int] = {value: j for j, value in enumerate(self.values)}
-        at = np.array([place.get(text, -1) for text in texts], dtype=np.intp)
-        new = (at < 0) & ~missing
-        if self.other:
-            at[new] = len(self.values)
-        elif new.any():
+        place: Mapping[Any, int] = {value: code for code, value in enumerate((*self.values, *self.rare))}
+        codes = np.array([place.get(text, -1) for text in texts], dtype=np.float64)
+        new = (codes < 0) & ~missing
+        if new.any() and not self.other:
             self._meet(texts[new], table.start + int(new.argmax()))
-        if self.indicator:
-            at[missing] = len(self.features) - 1
-        elif missing.any():
+        if missing.any() and not self.indicator:
             warnings.warn(ColumnWarning(self.name, int(missing.sum()), ZEROS), stacklevel=3)
-        out = np.zeros((len(table), len(self.features)))
-        out[np.flatnonzero(at >= 0), at[at >= 0]] = 1
-        return out
+        codes[missing] = np.nan
+        return codes
 
     def _meet(self, new: NDArray[np.object_], row: int) -> None:
         if self.unknown == "error":
@@ -137,7 +139,8 @@ def fit_number(table: Table, name: str) -> NumberRule | None:
         return None
     if table.types[name] == "bool":
         return NumberRule(name, True, fill, 0.0, 1.0, bool(missing.any()))
-    return NumberRule(name, False, fill, float(filled.mean()), 1.0 if constant else spread, bool(missing.any()))
+    centre, date = float(filled.mean()), table.types[name] == "date"
+    return NumberRule(name, False, fill, centre, 1.0 if constant else spread, bool(missing.any()), date)
 
 
 def fit_category(
@@ -149,33 +152,32 @@ def fit_category(
     counts = Counter(present)
     if not counts or (len(counts) == 1 and not indicator):
         return None
-    if not declared:
-        _refuse_text(name, present, counts, max_categories)
     if len(counts) <= max_categories:
         return CategoryRule(name, tuple(sorted(counts)), False, indicator, declared, unknown)
-    most = sorted(counts, key=lambda text: (-counts[text], text))[:max_categories]
+    ordered = sorted(counts, key=lambda text: (-counts[text], text))
+    most, rare = ordered[:max_categories], ordered[max_categories:MAX_CODES]
     warnings.warn(
         f"column {name!r} has {len(counts)} categories; the {max_categories} most frequent are kept, "
-        f"the rest ({len(present) - sum(counts[text] for text in most)} rows) is one category 'other'",
+        f"the rest ({len(present) - sum(counts[text] for text in most)} rows) is one category 'other', except to trees",
         stacklevel=4,
     )
-    return CategoryRule(name, tuple(sorted(most)), True, indicator, declared, unknown)
+    return CategoryRule(name, tuple(sorted(most)), True, indicator, declared, unknown, tuple(rare))
 
 
-def _refuse_text(name: str, present: list[str], counts: Counter[str], max_categories: int) -> None:
-    words = sum(len(text.split()) for text in present) / len(present)
-    nearly_all_distinct = len(counts) > max(max_categories, len(present) / 2)
-    if words >= WORDS or nearly_all_distinct:
-        allowed = "numbers or categories (leave it out with columns=, or declare it with categorical=)"
-        got = Described(f"free text, such as {present[0][:30]!r}")
-        raise bad_argument(OWNER, f"column {name!r}", allowed, got)
+def free_text(table: Table, name: str, max_categories: int) -> str | None:
+    """An example of what a column of text holds, where that is free text or ids rather than categories."""
+    present = [text for text in as_text(_values(table, name)) if text is not None]
+    words = sum(len(text.split()) for text in present)
+    if words < WORDS * len(present) and len(set(present)) <= max(max_categories, len(present) / 2):
+        return None
+    return present[0] if present else None
 
 
 def _values(table: Table, name: str) -> NDArray[Any]:
     if name not in table.types:
         raise bad_argument(OWNER, f"column {name!r}", "there, as in training", Described("a table without it"))
     if name not in table.values:
-        raise _wrong_type(table, name, "numbers, booleans or categories")
+        raise _wrong_type(table, name, "numbers, booleans, dates or categories")
     return table.values[name]
 
 

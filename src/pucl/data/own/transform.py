@@ -1,4 +1,8 @@
-"""From tables to float32 rows: fitted on the training rows, stored with the model, applied batch by batch."""
+"""From tables to float32 rows: fitted on the training rows, stored with the model, applied batch by batch.
+
+A table becomes *compact* rows, one number per column, which trees take as they are, and *features*, which networks and
+linear models take.
+"""
 
 import json
 import warnings
@@ -7,11 +11,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from pucl.data.own.batch import OWNER, Batch, Table, finite, load
+from pucl.data.own.batch import OWNER, Batch, Table, load
+from pucl.data.own.expand import Expand
 from pucl.data.own.opening import open_rows
-from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, fit_category, fit_number
+from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, fit_category, fit_number, free_text
 from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by
 
 VERSION = 1
@@ -21,8 +27,8 @@ VERSION = 1
 class TableTransform:
     """One rule per column, in the order of the training table.
 
-    Numbers are standardised; missing ones take the median, with an indicator if training had any. Booleans are 0 and 1.
-    Categories are one-hot. Constant columns are dropped. Dates, free text and infinity are refused.
+    Numbers are standardised, and so are dates, in days; missing ones take the median, with an indicator if training had
+    any. Booleans are 0 and 1. Categories are one-hot. Constant columns and free text are left out. Infinity is refused.
     """
 
     rules: tuple[NumberRule | CategoryRule, ...]
@@ -49,9 +55,13 @@ class TableTransform:
         if absent:
             raise bad_argument(OWNER, "categorical", f"columns of the table ({', '.join(table.types)})", absent[0])
         rules: dict[str, NumberRule | CategoryRule | None] = {}
+        texts: dict[str, str] = {}
         for name, kind in table.types.items():
-            if name in categorical or kind == "category":
-                declared = name in categorical
+            declared = name in categorical
+            example = free_text(table, name, max_categories) if kind == "category" and not declared else None
+            if example is not None:
+                texts[name], rules[name] = example, None
+            elif declared or kind == "category":
                 rules[name] = fit_category(
                     table, name, declared=declared, max_categories=max_categories, unknown=unknown
                 )
@@ -59,10 +69,14 @@ class TableTransform:
                 rules[name] = fit_number(table, name)
         dropped = tuple(name for name, rule in rules.items() if rule is None)
         if len(dropped) == len(rules):
-            got = Described("constant or empty columns only")
+            got = Described("constant or empty columns and free text only")
             raise bad_argument(OWNER, "the table", "columns with at least two different values", got)
-        if dropped:
-            warnings.warn(f"constant columns are dropped: {', '.join(map(repr, dropped))}", stacklevel=2)
+        constant = [name for name in dropped if name not in texts]
+        if constant:
+            warnings.warn(f"constant columns are dropped: {', '.join(map(repr, constant))}", stacklevel=2)
+        for name, example in texts.items():
+            shown = f"such as {example[:30]!r}; categorical= takes it as categories"
+            warnings.warn(f"column {name!r} is left out: it holds free text or ids, {shown}", stacklevel=2)
         return cls(tuple(rule for rule in rules.values() if rule is not None), dropped)
 
     @property
@@ -86,13 +100,35 @@ class TableTransform:
 
         A column that is missing or of another type is an error; columns it does not know are ignored, unless `strict`.
         """
+        with torch.no_grad():
+            features: NDArray[np.float32] = self.expand(torch.from_numpy(self.compact(rows, strict=strict))).numpy()
+        return features
+
+    @property
+    def expand(self) -> Expand:
+        """From compact rows to features."""
+        return Expand.of(self.rules)
+
+    @signed_by("TableTransform")
+    def compact(self, rows: Any, *, strict: bool = False) -> NDArray[np.float32]:
+        """One number per column, (n, c): numbers standardised, categories as codes; NaN where a value is missing.
+
+        A category that training never saw has the code −1. Errors and `strict` are as for `apply`.
+        """
         table = _as_table(rows)
         extra = [name for name in table.types if name not in (*self.columns, *self.dropped)]
         if strict and extra:
             got = Described(f"column {extra[0]!r}")
             raise bad_argument(OWNER, "the table", "without columns that training did not have", got)
-        features = np.concatenate([rule.apply(table) for rule in self.rules], axis=1)
-        return finite(features, table.start, "the standardised table")
+        columns = np.empty((len(table), len(self.rules)), dtype=np.float32)
+        with np.errstate(over="ignore"):
+            for j, rule in enumerate(self.rules):
+                columns[:, j] = rule.compact(table)
+        bad = np.isinf(columns).any(axis=1)
+        if bad.any():
+            got = Described(f"infinity at row {table.start + int(bad.argmax())}")
+            raise bad_argument(OWNER, "the standardised table", "finite", got)
+        return columns
 
     def to_json(self) -> str:
         """Everything that was learnt, as text; `from_json` gives back an equal transform."""
@@ -121,12 +157,16 @@ def _kind(rule: NumberRule | CategoryRule) -> str:
 
 def _rule(*, kind: str, **entry: Any) -> NumberRule | CategoryRule:
     """The rule that was stored, or a ValueError where it was tampered with."""
-    rule = NumberRule(**entry) if kind == "number" else CategoryRule(**{**entry, "values": tuple(entry["values"])})
+    if kind == "number":
+        rule: NumberRule | CategoryRule = NumberRule(**entry)
+    else:
+        texts = {name: tuple(entry.get(name, ())) for name in ("values", "rare")}
+        rule = CategoryRule(**{**entry, **texts})
     if isinstance(rule, NumberRule):
         sound = all(map(is_number, (rule.fill, rule.centre, rule.scale))) and rule.scale > 0
-        flags = [rule.boolean, rule.indicator]
+        flags = [rule.boolean, rule.indicator, rule.date]
     else:
-        sound = kind == "category" and all(isinstance(value, str) for value in rule.values)
+        sound = kind == "category" and all(isinstance(value, str) for value in (*rule.values, *rule.rare))
         sound = sound and rule.unknown in get_args(Unknown)
         flags = [rule.other, rule.indicator, rule.declared]
     if not (sound and isinstance(rule.name, str) and all(isinstance(flag, bool) for flag in flags)):
