@@ -21,7 +21,9 @@ from pucl.models.evidence import Evidence, Shown
 from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, TrainingChoices
 from pucl.models.schema import Schema
 from pucl.priors import PriorEstimate
-from pucl.selection.scores import Estimate, pu_scores
+from pucl.selection.lift import lift
+from pucl.selection.scores import Estimate, pu_scores, ranking_scores
+from pucl.selection.verdict import Verdict
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 SHARE_LABELLED = 0.3
@@ -101,6 +103,22 @@ def record_of(fit: Fit) -> FitRecord:
         source={"image": "digits/", "table": "biopsies.csv", "vector": "embeddings.npy"}[fit.kind],
         created="2025-11-15T12:17:00+00:00",
         command="pucl train digits/ --labels labels.csv --objective pucl --head nnpu --epochs 60 --seed 0",
+    )
+
+
+def bounded_record(fit: Fit) -> FitRecord:
+    """The record of a fit whose π is only known to be at most 0.46."""
+    held, record = np.arange(len(fit.logit)) % 2 == 0, record_of(fit)
+    logits, s = fit.logit[held], fit.labelled[held]
+    first, second, third = record.candidates
+    return replace(
+        record,
+        prior=PriorEstimate.bound(0.46, "dedpul"),
+        metrics=ranking_scores(logits, s),
+        verdict=Verdict("weak", "a hidden positive ranks above 68% of the unlabelled rows"),
+        lift=lift(logits, s),
+        score_ranges={"precision": (0.0, 0.55), "f1": (0.0, 0.61), "accuracy": (0.42, 0.83)},
+        candidates=(replace(first, weight=0.75), replace(second, weight=0.25), third),
     )
 
 

@@ -14,7 +14,8 @@ from pucl.errors import InputError
 from pucl.models.folder import load_model, read_card, save_model
 from pucl.models.record import METRICS, FitRecord, within_bounds
 from pucl.models.schema import Schema
-from report_examples import bare_record, image, record_of, table
+from pucl.selection import PUScores
+from report_examples import bare_record, bounded_record, image, record_of, table
 
 ABOUT: dict[str, Any] = {  # as models of format 1 have it
     "version": "0.1.0",
@@ -56,14 +57,24 @@ RAW = {"encoder": "raw", "objective": None, "labeller": "cvir", "head": "linear"
 
 
 @pytest.mark.parametrize(
-    "record", [record_of(image()), record_of(table()), bare_record()], ids=["image", "table", "bare"]
+    "record",
+    [record_of(image()), record_of(table()), bare_record(), bounded_record(table())],
+    ids=["image", "table", "bare", "bound"],
 )
 def test_a_record_comes_back_from_json(record: FitRecord) -> None:
     content = json.loads(json.dumps(record.to_dict(), allow_nan=False))
     found = FitRecord.from_dict(content)
-    if record.metrics is not None:
-        assert found.metrics is not None and found.metrics.auc == record.metrics.auc
     assert found == record and found.to_dict() == record.to_dict()
+    assert type(found.metrics) is type(record.metrics)
+
+
+def test_what_only_a_bound_on_the_share_leaves() -> None:
+    content = bounded_record(table()).to_dict()
+    assert content["record_version"] == 3 and content["prior"]["is_bound"] is True and content["prior"]["low"] == 0
+    assert set(content["metrics"]) == {"pu_auc", "recall", "found"}
+    assert set(content["score_ranges"]) == {"precision", "f1", "accuracy"}
+    assert [one["share"] for one in content["lift"]] == [0.05, 0.1]
+    assert content["candidates"][0]["weight"] == 0.75 and "weight" not in content["candidates"][2]
 
 
 def test_the_about_of_format_1_becomes_a_record() -> None:
@@ -73,13 +84,15 @@ def test_the_about_of_format_1_becomes_a_record() -> None:
     assert found.choices.to_dict() == ABOUT["choices"]
     assert [one.name for one in found.candidates if one.chosen] == ["trained + stacked + linear"]
     assert found.candidates[0].auc is not None and found.candidates[0].auc.error == 0.044
-    assert found.candidates[1].auc is None and found.metrics is not None and found.metrics.prior == 0.467
+    assert found.candidates[1].auc is None
+    assert isinstance(found.metrics, PUScores) and found.metrics.prior == 0.467
     assert found.history[0].numbers() == {"loss": 5.9, "learning_rate": 3.9, "alignment": 1.06, "dim": 128}
     assert found.source is None and found.command is None
     stored = found.to_dict()
-    assert {key: stored[key] for key in ("rows", "prior", "metrics", "choices", "reasons", "diagnostics")} == {
-        key: ABOUT[key] for key in ("rows", "prior", "metrics", "choices", "reasons", "diagnostics")
-    }
+    same = ("rows", "metrics", "choices", "reasons", "diagnostics")
+    assert {key: stored[key] for key in same} == {key: ABOUT[key] for key in same}
+    assert stored["prior"] == {**ABOUT["prior"], "is_bound": False}
+    assert (found.verdict, found.lift, found.score_ranges) == (None, (), {})
     raw = FitRecord.from_dict({**ABOUT, "choices": RAW, "metrics": {}, "source": "a.csv", "source_rows": 70})
     assert raw.choices.training is None and raw.choices.to_dict() == RAW and raw.metrics is None
     assert (raw.source, raw.source_rows) == ("a.csv", 70)
@@ -110,7 +123,10 @@ DAMAGE: list[tuple[str, Any]] = [
     ("candidates", [{}]), ("candidates", [{"name": "a", "auc": 0.5}]), ("metrics", {"auc": {"value": 1, "error": 0}}),
     ("metrics", [1]), ("diagnostics", [None]), ("warnings", None), ("history", [{}]), ("history", 3),
     ("history", [{"epoch": 1, "loss": "low"}]), ("seed", "0"), ("seed", True), ("seconds", "long"), ("version", 1),
-    ("source", 3), ("source_rows", 1.5), ("record_version", 9), ("record_version", "one"),
+    ("source", 3), ("source_rows", 1.5), ("verdict", "useful"), ("verdict", {"word": "fine", "reason": ""}),
+    ("verdict", {"word": "weak"}), ("lift", [1.0]), ("lift", [{"share": 2, "value": 1, "error": 0}]), ("lift", 3),
+    ("score_ranges", {"f1": [0.1]}), ("score_ranges", {"f1": "ab"}), ("score_ranges", [1]),
+    ("candidates", [{"name": "a", "weight": 2}]), ("record_version", 9), ("record_version", "one"),
 ]  # fmt: skip
 
 
@@ -129,7 +145,7 @@ def test_what_a_record_needs(key: str) -> None:
 
 def test_shares_are_shown_within_their_bounds() -> None:
     scores = record_of(table()).metrics
-    assert scores is not None
+    assert isinstance(scores, PUScores)
     odd = replace(
         scores, proxy_accuracy=replace(scores.auc, value=1.03), zero_one_risk=replace(scores.auc, value=-0.03)
     )

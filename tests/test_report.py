@@ -20,7 +20,7 @@ from pucl.models.schema import Schema
 from pucl.report import render
 from pucl.report.page_data import as_json
 from pucl.report.render import LIMIT, SCRIPTS
-from pucl.selection.scores import Estimate
+from pucl.selection.scores import Estimate, PUScores
 from report_examples import (
     HOSTILE,
     bare_record,
@@ -132,7 +132,7 @@ def test_estimates_and_their_meaning_are_in_the_text() -> None:
     fit = image()
     record = record_of(fit)
     text = render(record, evidence_of(fit))
-    assert record.metrics is not None
+    assert isinstance(record.metrics, PUScores)
     assert f"{record.metrics.auc.value:.3f}" in text and f"± {record.metrics.auc.error:.3f}" in text
     assert f"interval {record.prior.low:.3f} to {record.prior.high:.3f}" in text
     assert "random sample of all positives" in text
@@ -196,7 +196,7 @@ def test_numbers_that_are_not_finite_never_reach_the_page() -> None:
     logit[:4] = [np.nan, np.inf, -np.inf, np.nan]
     place[6] = np.nan
     record = record_of(fit)
-    assert record.metrics is not None
+    assert isinstance(record.metrics, PUScores)
     history = (*record.history[:3], replace(record.history[3], loss=math.nan), *record.history[4:])
     f1 = replace(record.metrics.f1, error=math.inf)
     record = replace(

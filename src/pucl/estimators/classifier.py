@@ -133,6 +133,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """The fitted attributes that follow from the model."""
         record = self.model_.record
         self.prior_, self.prior_interval_ = record.prior.value, (record.prior.low, record.prior.high)
+        self.prior_is_bound_ = record.prior.is_bound
         self.choices_, self.reasons_ = record.choices.to_dict(), list(record.reasons)
         self.scores_ = metrics_to_dict(record.metrics)
         columns = self.model_.schema.columns

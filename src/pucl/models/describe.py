@@ -1,32 +1,60 @@
 """A fit in a few lines of text, for a terminal: data, π, quality, choices, reasons, checks and warnings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pucl.models.record import Choices, FitRecord
 from pucl.priors import PriorEstimate
-from pucl.selection.scores import PUScores
+from pucl.selection.lift import Lift
+from pucl.selection.scores import PUScores, RankingScores
+
+NAMES = MappingProxyType({"f1": "F1"})  # of figures, where they differ from their keys
 
 
-def describe(record: FitRecord) -> str:
-    """What the model was trained on, how good it is estimated to be, what was picked and why."""
+def describe(record: FitRecord, *, option: str = "prior=") -> str:
+    """What the model was trained on, how good it is estimated to be, what was picked and why, and the verdict.
+
+    `option` is how the user passes π: an argument, or an option of the command.
+    """
     lines = [
         f"Data: {record.rows.n:,} rows ({record.kind}), {record.rows.labelled:,} of them labelled positives.",
-        f"Positives among the unlabelled rows: {describe_prior(record.prior)}.",
+        f"Positives among the unlabelled rows: {describe_prior(record.prior, option=option)}.",
     ]
     if record.metrics is not None:
-        lines.append(f"Estimated from hidden positives: {_estimates(record.metrics)}.")
+        lines.append(f"Estimated from hidden positives: {_estimates(record.metrics, record.lift)}.")
+    if record.score_ranges:
+        lines.append(f"What depends on the share of positives: {describe_ranges(record.score_ranges)}.")
     lines.append(f"Model: {_choices(record.choices)}.")
     parts = (("Why", record.reasons), ("Checks", record.diagnostics), ("Warnings", record.warnings))
-    return "\n".join([*lines, *(line for title, texts in parts for line in _list(title, texts))])
+    lines += [line for title, texts in parts for line in _list(title, texts)]
+    return "\n".join([*lines, *([f"Verdict: {record.verdict}."] if record.verdict is not None else [])])
 
 
-def describe_prior(prior: PriorEstimate) -> str:
-    """π with its interval, and the method that gave both."""
+def describe_prior(prior: PriorEstimate, *, option: str = "prior=") -> str:
+    """π with its interval, or its bound, and the method that gave it."""
+    if prior.is_bound:
+        return f"{bound_in_words(prior)}; pass {option} if you know it"
     if prior.method == "given":
         return f"{prior.value:.3f}, as given"
     if (prior.low, prior.high) == (0.0, 1.0):
         return f"{prior.value:.3f}, by {prior.method} (which gives no interval)"
     return f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}), both by {prior.method}"
+
+
+def bound_in_words(prior: PriorEstimate) -> str:
+    """How much the data say of π where they only bound it."""
+    share = f"{100 * prior.high:.0f}" if prior.high >= 0.0995 else f"{100 * prior.high:.1f}"
+    return f"at most {share} %, it could be far less; nothing in this data can tell"
+
+
+def describe_ranges(ranges: Mapping[str, tuple[float, float]]) -> str:
+    """What follows from a bound on π: "precision at most 0.55", or from where to where."""
+    return ", ".join(f"{NAMES.get(name, name)} {range_in_words(*ends)}" for name, ends in ranges.items())
+
+
+def range_in_words(low: float, high: float) -> str:
+    """A range of a figure; one that starts at 0 is only a bound."""
+    return f"at most {high:.2f}" if low < 0.005 else f"{low:.2f} to {high:.2f}"
 
 
 def _choices(choices: Choices) -> str:
@@ -36,12 +64,17 @@ def _choices(choices: Choices) -> str:
     return f"encoder {choices.encoder}{trained}, labeller {choices.labeller}, head {choices.head}{tuned}"
 
 
-def _estimates(scores: PUScores) -> str:
-    shown = (
-        ("accuracy", scores.proxy_accuracy), ("AUC", scores.auc), ("precision", scores.precision),
-        ("recall", scores.recall),
-    )  # fmt: skip
-    return ", ".join(f"{name} {estimate}" for name, estimate in shown)
+def _estimates(scores: RankingScores, lift: Sequence[Lift]) -> str:
+    """The estimates; where π is only bounded, those that need none, the recall first."""
+    shown = [("recall", scores.recall)]
+    if isinstance(scores, PUScores):
+        shown = [("accuracy", scores.proxy_accuracy), ("AUC", scores.auc), ("precision", scores.precision), *shown]
+    figures = [f"{name} {estimate}" for name, estimate in shown]
+    if lift:
+        figures.append("lift " + " and ".join(f"{each.value:.1f} in the top {each.share:.0%}" for each in lift))
+    if not isinstance(scores, PUScores):
+        figures.append(f"AUC against unlabelled rows {scores.pu_auc}")
+    return ", ".join(figures)
 
 
 def _list(title: str, texts: Sequence[str]) -> list[str]:

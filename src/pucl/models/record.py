@@ -1,19 +1,22 @@
 """The record of a fit: what a model was trained on, what was chosen and why, and how good it is estimated to be."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, get_args
 
 from pucl import __version__
 from pucl.data import Kind
 from pucl.errors import InputError, is_number
 from pucl.priors import PriorEstimate
-from pucl.selection.scores import Estimate, PUScores
+from pucl.selection.lift import Lift
+from pucl.selection.scores import Estimate, PUScores, RankingScores
+from pucl.selection.verdict import Verdict, Word
 
-VERSION = 2  # of the stored record; version 1 is the ``about`` of models of format 1
+VERSION = 3  # of the stored record; version 1 is the ``about`` of models of format 1, 2 has no verdict
 OWNER = "pucl.load_model"
 FROM_FILES = ("source", "source_rows", "id_column", "created", "command")
 METRICS = tuple(field.name for field in fields(PUScores) if field.type is Estimate)
+METRICS_WITHOUT_PRIOR = tuple(field.name for field in fields(RankingScores))
 SHARES = ("proxy_accuracy", "proxy_accuracy_one_sample", "zero_one_risk")  # unbiased: noise may push them out of [0, 1]
 
 
@@ -66,12 +69,21 @@ class Choices:
 
 @dataclass(frozen=True)
 class CandidateScores:
-    """A candidate with its estimates on hidden positives; None where too few were hidden."""
+    """A candidate with its estimates on hidden positives; None where too few were hidden.
+
+    Attributes:
+        name: of the candidate.
+        chosen: whether the model uses it.
+        auc: chance that a positive scores above a negative; above an unlabelled row, where π is only bounded.
+        accuracy: on the unlabelled rows; None where π is only bounded.
+        weight: how much it counts in an average of several, a share; None where nothing was averaged.
+    """
 
     name: str
     chosen: bool = False
     auc: Estimate | None = None
     accuracy: Estimate | None = None
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,11 +115,15 @@ class FitRecord:
     Attributes:
         kind: of the rows.
         rows: how many there were.
-        prior: π with its interval, and the method that gave them.
+        prior: π with its interval, or a bound on it, and the method that gave them.
         choices: what was picked.
         reasons: why, a sentence each.
         candidates: what was compared, with their scores.
-        metrics: estimates from hidden positives; None where too few could be hidden.
+        metrics: estimates from hidden positives: `PUScores`, or only what needs no π where π is a bound; None where
+            too few could be hidden.
+        verdict: whether the model is worth using, and why; None in models written before there was one.
+        lift: how much richer in hidden positives the best-scored rows are than a random pick.
+        score_ranges: lowest and highest precision, F1 and accuracy over the plausible π, by name; only for a bound.
         diagnostics: findings on the embedding and on the labels, a sentence each.
         warnings: what looked wrong.
         history: the epochs of the encoder's training.
@@ -128,7 +144,10 @@ class FitRecord:
     choices: Choices
     reasons: tuple[str, ...] = ()
     candidates: tuple[CandidateScores, ...] = ()
-    metrics: PUScores | None = None
+    metrics: RankingScores | None = None
+    verdict: Verdict | None = None
+    lift: tuple[Lift, ...] = ()
+    score_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     history: tuple[EpochRecord, ...] = ()
@@ -155,6 +174,9 @@ class FitRecord:
             "candidates": [_without_none(asdict(candidate)) for candidate in self.candidates],
             "prior": asdict(self.prior),
             "metrics": metrics_to_dict(self.metrics),
+            "verdict": None if self.verdict is None else asdict(self.verdict),
+            "lift": [asdict(lift) for lift in self.lift],
+            "score_ranges": {name: list(ends) for name, ends in self.score_ranges.items()},
             "diagnostics": list(self.diagnostics),
             "warnings": list(self.warnings),
             "history": [_without_none(asdict(epoch)) for epoch in self.history],
@@ -177,9 +199,10 @@ class FitRecord:
             raise InputError(f"the record of the fit is damaged ({text}); fit the model again", owner=OWNER) from None
 
 
-def metrics_to_dict(metrics: PUScores | None) -> dict[str, dict[str, float]]:
+def metrics_to_dict(metrics: RankingScores | None) -> dict[str, dict[str, float]]:
     """Value and error of every estimate, by name; empty where there are none."""
-    return {} if metrics is None else {name: asdict(getattr(metrics, name)) for name in METRICS}
+    names = METRICS if isinstance(metrics, PUScores) else METRICS_WITHOUT_PRIOR
+    return {} if metrics is None else {name: asdict(getattr(metrics, name)) for name in names}
 
 
 def within_bounds(scores: PUScores) -> PUScores:
@@ -198,16 +221,18 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
     kind = _text(content["kind"])
     if kind not in get_args(Kind):
         raise ValueError(f"kind {kind!r}")
-    prior = content["prior"]
-    value, low, high = (_share(prior[name]) for name in ("value", "low", "high"))
+    prior = _prior(content["prior"])
     return FitRecord(
         kind=kind,  # type: ignore[arg-type]
         rows=RowCounts(*(_count(content["rows"][field.name]) for field in fields(RowCounts))),
-        prior=PriorEstimate(value, low, high, _text(prior["method"])),
+        prior=prior,
         choices=_choices(content["choices"]),
         reasons=_texts(content["reasons"]),
         candidates=tuple(map(_candidate, _list(content["candidates"]))),
-        metrics=_metrics(content["metrics"], value),
+        metrics=_metrics(content["metrics"], prior.value),
+        verdict=_optional(_verdict, content.get("verdict")),
+        lift=tuple(map(_lift, _list(content.get("lift", ())))),
+        score_ranges={_text(name): _range(ends) for name, ends in content.get("score_ranges", {}).items()},
         diagnostics=_texts(content["diagnostics"]),
         warnings=_texts(content["warnings"]),
         history=tuple(map(_epoch, _list(content["history"]))),
@@ -237,11 +262,37 @@ def _choices(content: Mapping[str, Any]) -> Choices:
 
 def _candidate(content: Mapping[str, Any]) -> CandidateScores:
     auc, accuracy = (_optional(_estimate, content.get(name)) for name in ("auc", "accuracy"))
-    return CandidateScores(_text(content["name"]), content.get("chosen") is True, auc, accuracy)
+    weight = _optional(_share, content.get("weight"))
+    return CandidateScores(_text(content["name"]), content.get("chosen") is True, auc, accuracy, weight)
 
 
-def _metrics(content: Mapping[str, Any], prior: float) -> PUScores | None:
-    return PUScores(prior, **{name: _estimate(content[name]) for name in METRICS}) if content else None
+def _prior(content: Mapping[str, Any]) -> PriorEstimate:
+    value, low, high = (_share(content[name]) for name in ("value", "low", "high"))
+    return PriorEstimate(value, low, high, _text(content["method"]), content.get("is_bound") is True)
+
+
+def _metrics(content: Mapping[str, Any], prior: float) -> RankingScores | None:
+    if not content:
+        return None
+    if set(content) == set(METRICS_WITHOUT_PRIOR):
+        return RankingScores(**{name: _estimate(content[name]) for name in METRICS_WITHOUT_PRIOR})
+    return PUScores(prior=prior, **{name: _estimate(content[name]) for name in METRICS})
+
+
+def _verdict(content: Mapping[str, Any]) -> Verdict:
+    word = _text(content["word"])
+    if word not in get_args(Word):
+        raise ValueError(f"verdict {word!r}")
+    return Verdict(word, _text(content["reason"]))  # type: ignore[arg-type]
+
+
+def _lift(content: Mapping[str, Any]) -> Lift:
+    return Lift(_share(content["share"]), _number(content["value"]), _number(content["error"]))
+
+
+def _range(ends: Any) -> tuple[float, float]:
+    low, high = map(_number, _list(ends))
+    return low, high
 
 
 def _epoch(content: Mapping[str, Any]) -> EpochRecord:

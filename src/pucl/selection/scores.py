@@ -22,9 +22,30 @@ class Estimate:
         return f"{self.value:.3f} ± {self.error:.3f}"
 
 
-@dataclass(frozen=True)
-class PUScores:
-    """The quality of a classifier, estimated from P and U; the formulas are in `pu_scores`.
+@dataclass(frozen=True, kw_only=True)
+class RankingScores:
+    """What P and U say about a classifier without π; the formulas are in `pu_scores`.
+
+    Attributes:
+        pu_auc: chance that a labelled positive scores above an unlabelled row; at most 1 − π/2 when perfect.
+        recall: share of held-out labelled positives called positive.
+        found: share of U called positive.
+    """
+
+    pu_auc: Estimate
+    recall: Estimate
+    found: Estimate
+
+    def __str__(self) -> str:
+        return (
+            f"recall {self.recall}, AUC of labelled against unlabelled rows {self.pu_auc}; accuracy, precision and F1 "
+            "need the share of positives"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PUScores(RankingScores):
+    """The quality of a classifier, estimated from P, U and π; the formulas are in `pu_scores`.
 
     Attributes:
         prior: the π they were computed with.
@@ -33,12 +54,10 @@ class PUScores:
         nnpu_risk: the same with its negative part held at 0 or above; a slight over-estimate.
         proxy_accuracy: accuracy on U, two-sample; unbiased, so noise may push it above 1.
         proxy_accuracy_one_sample: accuracy on P ∪ U, one-sample; unbiased.
-        pu_auc: chance that a labelled positive scores above an unlabelled row; at most 1 − π/2 when perfect.
         auc: chance that a positive scores above a negative, within [0, 1].
-        recall: share of held-out labelled positives called positive.
         precision: share of positives among the rows of U called positive, within [0, 1]; 0 if there are none.
         f1: harmonic mean of precision and recall on U, within [0, 1].
-        found: share of U called positive.
+        pu_auc, recall, found: as in `RankingScores`.
     """
 
     prior: float
@@ -47,12 +66,9 @@ class PUScores:
     nnpu_risk: Estimate
     proxy_accuracy: Estimate
     proxy_accuracy_one_sample: Estimate
-    pu_auc: Estimate
     auc: Estimate
-    recall: Estimate
     precision: Estimate
     f1: Estimate
-    found: Estimate
 
     def __str__(self) -> str:
         return f"accuracy {self.proxy_accuracy}, F1 {self.f1}, AUC {self.auc}, all estimated without negatives"
@@ -90,21 +106,52 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> P
     owner = "pucl.pu_scores"
     score, labelled = check_logits(logits, s, owner=owner)
     check_share(owner, "prior", prior)
+    base = ranking_scores(score, labelled, threshold=threshold, owner=owner)
+    p, u = score[labelled], score[~labelled]
+    r, q, c = base.recall.value, base.found.value, len(p) / len(score)
+    error_r, error_q = base.recall.error, base.found.error
+    risk = Estimate(2 * prior * (1 - r) + q - prior, float(np.hypot(2 * prior * error_r, error_q)))
+    accuracy = Estimate(1 - risk.value, risk.error)
+    union_error = np.hypot((c + (1 - c) * 2 * prior) * error_r, (1 - c) * error_q)
+    upu, nnpu = _smooth_risks(p, u, prior)
+    precision, f1 = _precision_and_f1(base.recall, base.found, prior)
+    return PUScores(
+        prior=prior,
+        zero_one_risk=risk,
+        upu_risk=upu,
+        nnpu_risk=nnpu,
+        proxy_accuracy=accuracy,
+        proxy_accuracy_one_sample=Estimate(c * r + (1 - c) * accuracy.value, float(union_error)),
+        pu_auc=base.pu_auc,
+        auc=Estimate(true_auc(base.pu_auc.value, prior), base.pu_auc.error / (1 - prior)),
+        recall=base.recall,
+        precision=precision,
+        f1=f1,
+        found=base.found,
+    )
+
+
+def ranking_scores(
+    logits: Any, s: Any, *, threshold: float = 0.0, owner: str = "pucl.selection.ranking_scores"
+) -> RankingScores:
+    """The estimates of `pu_scores` that need no π: recall, the share of U called positive, and the AUC of P against U.
+
+    Args:
+        logits: one per row (n,), finite, of rows that did not train the classifier.
+        s: PU labels (n,), 1 for labelled positives.
+        threshold: a row is called positive if its logit is above it.
+        owner: whom errors name.
+    """
+    score, labelled = check_logits(logits, s, owner=owner)
     if not is_number(threshold):
         raise bad_argument(owner, "threshold", "a finite number", threshold)
     p, u = score[labelled], score[~labelled]
-    recall, called = _share(p > threshold), _share(u > threshold)
-    r, q, c = recall.value, called.value, len(p) / len(score)
-    risk = Estimate(2 * prior * (1 - r) + q - prior, float(np.hypot(2 * prior * recall.error, called.error)))
-    accuracy = Estimate(1 - risk.value, risk.error)
-    union_error = np.hypot((c + (1 - c) * 2 * prior) * recall.error, (1 - c) * called.error)
-    union = Estimate(c * r + (1 - c) * accuracy.value, float(union_error))
-    upu, nnpu = _smooth_risks(p, u, prior)
-    pu_auc = Estimate(*auc(p, u))
-    corrected = float(np.clip((pu_auc.value - prior / 2) / (1 - prior), 0, 1))
-    precision, f1 = _precision_and_f1(recall, called, prior)
-    true_auc = Estimate(corrected, pu_auc.error / (1 - prior))
-    return PUScores(prior, risk, upu, nnpu, accuracy, union, pu_auc, true_auc, recall, precision, f1, called)
+    return RankingScores(pu_auc=Estimate(*auc(p, u)), recall=_share(p > threshold), found=_share(u > threshold))
+
+
+def true_auc(pu_auc: float, prior: float) -> float:
+    """The AUC of positives against negatives, (AUC_PU − π/2) / (1 − π) clipped to [0, 1]."""
+    return float(np.clip((pu_auc - prior / 2) / (1 - prior), 0, 1))
 
 
 @dataclass(frozen=True)
