@@ -2,7 +2,9 @@
 
 from dataclasses import asdict
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.encoders.pca_projection import MAX_AXES
@@ -14,12 +16,25 @@ from pucl.fitting.label import Labels
 from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FitPlan, name_of
 from pucl.fitting.tune import Classifier
 from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
+from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
-from pucl.selection import PUScores, diagnose, pu_scores
+from pucl.selection import (
+    NOT_JUDGED,
+    PUScores,
+    RankingScores,
+    diagnose,
+    lift,
+    pu_scores,
+    ranking_scores,
+    score_ranges,
+    simple_rivals,
+    verdict,
+)
 from pucl.training.checkpoints import fingerprint
 from pucl.training.reporting import Epoch
 
 FEWEST_TO_DIAGNOSE = 4  # rows of P and of U
+MOST_COLUMNS = 1024  # that a simple rival looks at
 
 
 def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged, seconds: float) -> FitRecord:
@@ -27,10 +42,12 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
 
     `judged` is the chosen candidate, with the threshold of the model.
     """
-    labelled, prior, used = plan.labelled, labels.prior.value, classifier.encoded
+    labelled, prior, used = plan.labelled, labels.prior, classifier.encoded
     trained = used.trained
     n_p = int(labelled.sum())
     comparison = classifier.comparison
+    metrics, rows = _scores(judged, labelled, prior), judged.rows
+    hidden = (judged.logits[rows], labelled.numpy()[rows])
     return FitRecord(
         kind=plan.schema.kind,
         rows=RowCounts(len(labelled), n_p, len(labelled) - n_p),
@@ -38,7 +55,10 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         choices=_choices(plan, classifier),
         reasons=tuple(_reasons(plan, used, comparison)),
         candidates=tuple(_scored(each, labelled, prior, each is comparison.chosen) for each in comparison.judged),
-        metrics=_scores(judged, labelled, prior),
+        metrics=metrics,
+        verdict=NOT_JUDGED if metrics is None else verdict(*hidden, prior=prior, rivals=_rivals(plan, judged)),
+        lift=() if metrics is None else lift(*hidden),
+        score_ranges=score_ranges(metrics, prior.low, prior.high) if metrics is not None and prior.is_bound else {},
         diagnostics=tuple(_diagnostics(used, labelled, labels.pseudo, plan.options.seed)),
         warnings=() if trained is None else tuple(trained.warnings),
         history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
@@ -48,17 +68,31 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
     )
 
 
-def _scores(judged: Judged, labelled: Tensor, prior: float) -> PUScores | None:
-    rows = judged.rows
-    s = labelled.numpy()[rows]
-    return within_bounds(pu_scores(judged.logits[rows], s, prior=prior)) if s.any() and not s.all() else None
+def _scores(judged: Judged, labelled: Tensor, prior: PriorEstimate) -> RankingScores | None:
+    """The estimates from hidden positives; those that need no π where it is only bounded."""
+    logits, s = judged.logits[judged.rows], labelled.numpy()[judged.rows]
+    if not s.any() or s.all():
+        return None
+    return ranking_scores(logits, s) if prior.is_bound else within_bounds(pu_scores(logits, s, prior=prior.value))
 
 
-def _scored(judged: Judged, labelled: Tensor, prior: float, chosen: bool) -> CandidateScores:
+def _scored(judged: Judged, labelled: Tensor, prior: PriorEstimate, chosen: bool) -> CandidateScores:
     name, scores = judged.candidate.name, _scores(judged, labelled, prior)
-    if scores is None:
-        return CandidateScores(name, chosen)
-    return CandidateScores(name, chosen, scores.auc, scores.proxy_accuracy)
+    if isinstance(scores, PUScores):
+        return CandidateScores(name, chosen, scores.auc, scores.proxy_accuracy)
+    return CandidateScores(name, chosen, None if scores is None else scores.pu_auc)
+
+
+def _rivals(plan: FitPlan, judged: Judged) -> dict[str, NDArray[np.float64]]:
+    """Scores of the judged rows by one column and by the nearest labelled row; of images by every so many pixels."""
+    rows, transform = plan.rows.flatten(1), plan.schema.transform
+    columns = rows[:, :: -(-rows.shape[1] // MOST_COLUMNS)].cpu().numpy()
+    names = transform.features if transform is not None and len(transform.features) == columns.shape[1] else None
+    image = plan.schema.kind == "image"
+    scores = simple_rivals(
+        columns, plan.labelled.numpy(), names=names, judged=judged.rows, one_column=not image, seed=plan.options.seed
+    )
+    return {name: score[judged.rows] for name, score in scores.items()}
 
 
 def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:

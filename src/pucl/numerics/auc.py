@@ -37,13 +37,14 @@ def weighted_auc(above: Floats, below: Floats, weight: Floats) -> float:
 
 def spearman(a: Floats, b: Floats) -> float:
     """The correlation of the ranks of two vectors, ties having their mean rank; 0 when one of them is constant."""
-    x, z = _rank(a), _rank(b)
+    x, z = ranks(a), ranks(b)
     x, z = x - x.mean(), z - z.mean()
     scale = np.sqrt((x @ x) * (z @ z))
     return float(x @ z / scale) if scale > 0 else 0.0
 
 
-def _rank(values: Floats) -> Floats:
+def ranks(values: Floats) -> Floats:
+    """The rank of every value, from 1 to n; equal values have their mean rank."""
     _, index, count = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(count) - (count - 1) / 2)[index])
 

@@ -2,19 +2,22 @@
 
 from pucl.selection.diagnostics import Diagnostics, diagnose
 from pucl.selection.lift import Lift, lift
+from pucl.selection.rivals import simple_rivals
 from pucl.selection.scores import (
     PUScores,
     RankingScores,
     ThresholdCurve,
     pu_scores,
     ranking_scores,
+    score_ranges,
     threshold_curve,
 )
 from pucl.selection.select import CRITERIA, Selection, hold_out, select
-from pucl.selection.verdict import Verdict, verdict
+from pucl.selection.verdict import NOT_JUDGED, Verdict, verdict
 
 __all__ = [
     "CRITERIA",
+    "NOT_JUDGED",
     "Diagnostics",
     "Lift",
     "PUScores",
@@ -27,7 +30,9 @@ __all__ = [
     "lift",
     "pu_scores",
     "ranking_scores",
+    "score_ranges",
     "select",
+    "simple_rivals",
     "threshold_curve",
     "verdict",
 ]

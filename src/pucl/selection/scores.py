@@ -10,6 +10,8 @@ from pucl.errors import Described, bad_argument, check_share, is_number
 from pucl.labels import check_labels
 from pucl.numerics.auc import Floats, auc
 
+PRIORS = 101  # shares on the grid of `score_ranges`
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -147,6 +149,22 @@ def ranking_scores(
         raise bad_argument(owner, "threshold", "a finite number", threshold)
     p, u = score[labelled], score[~labelled]
     return RankingScores(pu_auc=Estimate(*auc(p, u)), recall=_share(p > threshold), found=_share(u > threshold))
+
+
+def score_ranges(scores: RankingScores, low: float, high: float) -> dict[str, tuple[float, float]]:
+    """Lowest and highest precision, F1 and accuracy on U for any π from `low` to `high`; formulas as in `pu_scores`.
+
+    The smallest and the largest value on a grid of shares, within [0, 1]; precision and F1 are 0 where π is.
+    """
+    prior = np.linspace(low, high, PRIORS)
+    r, q = scores.recall.value, scores.found.value
+    both = np.minimum(prior * r, q)
+    figures = {
+        "precision": both / q if q > 0 else np.zeros_like(prior),
+        "f1": np.divide(2 * both, q + prior, out=np.zeros_like(prior), where=q + prior > 0),
+        "accuracy": np.clip(1 - (2 * prior * (1 - r) + q - prior), 0, 1),
+    }
+    return {name: (float(values.min()), float(values.max())) for name, values in figures.items()}
 
 
 def true_auc(pu_auc: float, prior: float) -> float:
