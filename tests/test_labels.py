@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pucl.errors import InputError
-from pucl.labels import as_labels, check_labels
+from pucl.labels import as_labels, check_labels, check_negatives
 
 EXPECTED = [True, False, True, False]
 
@@ -73,3 +73,50 @@ def test_wrong_length_says_both_lengths() -> None:
 def test_a_batch_may_lack_either_kind() -> None:
     assert as_labels([0, 0]).tolist() == [False, False]
     assert as_labels([1, 1]).tolist() == [True, True]
+
+
+LABELLED = np.array([True, True, False, False, False, False])
+
+
+@pytest.mark.parametrize(
+    "negatives",
+    [
+        [3, 4],
+        {3, 4},
+        np.array([4, 3, 3], dtype=np.uint8),
+        torch.tensor([3, 4]),
+        [False, False, False, True, True, False],
+        np.array([0, 0, 0, 1, 1, 0]),
+        torch.tensor([0, 0, 0, 1, 1, 0]).bool(),
+    ],
+    ids=["row numbers", "set", "twice", "tensor", "mask", "0/1", "bool tensor"],
+)
+def test_negatives_as_row_numbers_or_as_a_mask(negatives: Any) -> None:
+    checked = check_negatives(negatives, LABELLED, 6)
+    assert checked is not None and checked.tolist() == [False, False, False, True, True, False]
+
+
+@pytest.mark.parametrize("negatives", [None, [], np.zeros(6, dtype=bool), [0] * 6])
+def test_no_negatives_are_none(negatives: Any) -> None:
+    assert check_negatives(negatives, LABELLED, 6) is None
+
+
+@pytest.mark.parametrize(
+    ("negatives", "message"),
+    [
+        ([1, 3], "must be rows that are not labelled positive; got row 1, which is labelled positive"),
+        ([True] * 6, "must be rows that are not labelled positive; got row 0,"),
+        ([False, True], "must be a mask of length 6 or a list of row numbers; got a mask of length 2"),
+        ([6], "must be row numbers from 0 to 5; got row 6"),
+        ([-1, 3], "must be row numbers from 0 to 5; got row -1"),
+        ([0.5], "must be a mask of length 6 or a list of row numbers; got an array of shape (1,) and type float64"),
+        (["a"], "must be a mask of length 6 or a list of row numbers; got an array of shape (1,)"),
+        ([[3, 4]], "got an array of shape (1, 2)"),
+        ([2, 3, 4], "must be few enough to leave 2 unlabelled rows or more; got 3, which leave 1"),
+    ],
+)
+def test_negatives_that_cannot_be_are_one_line(negatives: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_negatives(negatives, LABELLED, 6, "pucl.fit")
+    text = str(caught.value)
+    assert text.startswith("pucl.fit: negatives ") and message in text and "\n" not in text

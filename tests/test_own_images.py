@@ -47,8 +47,20 @@ def test_two_folders(tmp_path: Path, spelling: str) -> None:
     folder = write_images(tmp_path, ["positive/a.png", f"{spelling}/a.png", f"{spelling}/b.png"])
     assert read(folder).s.tolist() == [True, False, False]
     write_images(tmp_path, ["stray.png"])
-    with pytest.raises(InputError, match="inside positive/ or unlabelled/.*'stray.png'"):
+    with pytest.raises(InputError, match="inside positive/, unlabelled/ or negative/.*'stray.png'"):
         read(folder)
+
+
+def test_a_third_folder_of_images(tmp_path: Path) -> None:
+    names = ["negative/a.png", "positive/a.png", "unlabelled/a.png", "unlabelled/b.png"]
+    folder = write_images(tmp_path, names)
+    data = read(folder)
+    assert data.s.tolist() == [False, True, False, False]
+    assert data.negative is not None and data.negative.tolist() == [True, False, False, False]
+    with pytest.raises(InputError, match="left out where there is a folder negative/"):
+        read(folder, negatives=["unlabelled/a.png"])
+    listed = read(folder, positives=["positive/a.png"], negatives=["unlabelled/a.png"])
+    assert listed.negative is not None and listed.negative.tolist() == [False, False, True, False]
 
 
 def test_images_of_mixed_size(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The PU contract: s is 1 for a labelled positive and 0 for an unlabelled row; nothing else is ever observed.
+"""The PU contract: s is 1 for a labelled positive and 0 for an unlabelled row.
+
+Rows that somebody has confirmed to be negative are no value of s. They come through an argument of their own,
+`negatives`, and U is then what is neither labelled positive nor confirmed negative.
 
 The truth y exists only for metrics and benchmarks. The class prior π always means the share of positives *inside the
 unlabelled set*, whatever the sampling setting.
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument
 
+FEWEST_UNLABELLED = 2  # that confirmed negatives have to leave, so that one can be held out
 ALLOWED = "1 (labelled positive) and 0 (unlabelled), as bool, {0, 1} or {-1, 1}"
 
 
@@ -44,6 +48,50 @@ def as_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> NDAr
     if not (values <= {0, 1} or values <= {-1, 1}):
         raise bad_argument(owner, "s", ALLOWED, Described(f"the values {sorted(values)}"))
     return np.asarray(raw == 1)
+
+
+def check_negatives(
+    negatives: Any, labelled: NDArray[np.bool_], n_rows: int, owner: str = "pucl"
+) -> NDArray[np.bool_] | None:
+    """Confirmed negatives as a boolean vector, None where there are none, or one clear error.
+
+    Args:
+        negatives: a mask (n,) of bool or {0, 1}, or a list of row numbers from 0; None for none.
+        labelled: s, (n,) bool.
+        n_rows: n.
+        owner: who signs the errors.
+    """
+    if negatives is None:
+        return None
+    mask = _as_mask(_as_array(negatives), n_rows, owner)
+    both = mask & labelled
+    if both.any():
+        got = Described(f"row {int(both.argmax())}, which is labelled positive")
+        raise bad_argument(owner, "negatives", "rows that are not labelled positive", got)
+    left = n_rows - int(labelled.sum()) - int(mask.sum())
+    if left < FEWEST_UNLABELLED:
+        allowed = f"few enough to leave {FEWEST_UNLABELLED} unlabelled rows or more"
+        raise bad_argument(owner, "negatives", allowed, Described(f"{int(mask.sum())}, which leave {left}"))
+    return mask if mask.any() else None
+
+
+def _as_mask(raw: NDArray[Any], n_rows: int, owner: str) -> NDArray[np.bool_]:
+    """A mask of bool or {0, 1}, or row numbers, as a mask. Numbers 0 and 1 of full length are a mask."""
+    allowed = f"a mask of length {n_rows} or a list of row numbers"
+    if raw.ndim != 1 or (len(raw) > 0 and raw.dtype.kind not in "biu"):
+        got = Described(f"an array of shape {raw.shape} and type {raw.dtype}")
+        raise bad_argument(owner, "negatives", allowed, got)
+    if raw.dtype.kind == "b" or (len(raw) == n_rows > 2 and set(np.unique(raw).tolist()) <= {0, 1}):
+        if len(raw) != n_rows:
+            raise bad_argument(owner, "negatives", allowed, Described(f"a mask of length {len(raw)}"))
+        return raw.astype(bool)
+    outside = (raw < 0) | (raw >= n_rows)
+    if outside.any():
+        got = Described(f"row {raw[outside.argmax()]}")
+        raise bad_argument(owner, "negatives", f"row numbers from 0 to {n_rows - 1}", got)
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[raw.astype(np.intp)] = True
+    return mask
 
 
 def _as_array(s: Any) -> NDArray[Any]:

@@ -55,6 +55,8 @@ def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any =
             raise bad_argument(
                 owner, "s", "left out for data from pucl.read, which has its own", Described("two of them")
             )
+        if x.negative is not None:
+            raise bad_argument(owner, "negatives", "left out: estimators do not use them yet", Described("some"))
         content = x.load()
         schema, rows = learn_schema(x, categorical=categorical, content=content, owner=owner)
         return TrainingRows(schema, rows, x.s, np.array([0, 1]), content, x.ids)

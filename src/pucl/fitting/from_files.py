@@ -11,7 +11,7 @@ from typing import Any
 from pucl.data.own import OwnData, ReadOptions, sample
 from pucl.data.own.batch import load
 from pucl.device import pick_device
-from pucl.errors import check_count
+from pucl.errors import Described, bad_argument, check_count
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
@@ -87,6 +87,8 @@ def _read_some(source: str | Path, reading: ReadOptions, max_rows: int, seed: in
     """At most `max_rows` rows with all labelled positives, and the number of rows in the source."""
     check_count("pucl", "rows", max_rows)
     data = reading.read(source)
+    if data.negative is not None:
+        raise bad_argument("pucl", "negatives", "left out: a fit does not use them yet", Described("some"))
     return (sample(data, max_rows, seed=seed, keep_positives=True) if len(data) > max_rows else data), len(data)
 
 

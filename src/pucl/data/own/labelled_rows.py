@@ -1,8 +1,9 @@
-"""Which rows are labelled positives: one label per row, a list of the positive ones, or two folders."""
+"""Which rows are labelled positives: one label per row, a list of them, or folders; and which confirmed negatives."""
 
 import csv
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,9 +14,9 @@ from pucl.data.own.arrays import as_array, mapped
 from pucl.data.own.batch import OWNER
 from pucl.data.own.columns import as_text
 from pucl.errors import Described, bad_argument
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 
-POSITIVE, UNLABELLED = "positive", ("unlabelled", "unlabeled")
+POSITIVE, NEGATIVE, UNLABELLED = "positive", "negative", ("unlabelled", "unlabeled")
 HEADERS = ("id", "ids", "name", "names", "file", "filename", "image", "path", "row")
 
 
@@ -49,39 +50,51 @@ def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: s
     return check_labels(labels == positive[0], n_rows=n_rows, owner=owner)
 
 
-def from_list(
-    positives: Any, ids: NDArray[Any], *, named: bool, folder: Path | None = None, id_column: str | None = None
-) -> NDArray[np.bool_]:
-    """Read s from a list of the positive rows.
+@dataclass(frozen=True)
+class RowNames:
+    """What lists call the rows.
 
-    Args:
-        positives: ids (or row numbers from 0 where rows have no ids), or a text, CSV or .npy file of them.
-        ids: the id of every row.
-        named: whether `ids` are ids of the user's, rather than row numbers.
-        folder: where the images are, so that their paths are understood as well as their names.
-        id_column: the column of a CSV file that holds the ids; the first one when not there.
+    Attributes:
+        ids: the id of every row, (n,).
+        id_column: where the ids come from, and the column of a CSV file that lists them; None without ids.
+        folder: where images are, so that their paths are understood as well as their names; None for other rows.
     """
-    entries = _entries(positives, id_column)
-    if named:
-        wanted = {_name(entry, folder) for entry in entries}
-        s = np.fromiter((str(key) in wanted for key in ids.tolist()), dtype=bool, count=len(ids))
-        unknown = sorted(wanted - {str(key) for key in ids[s].tolist()})
-        if unknown:
-            allowed = "ids of the data" if folder is None else f"images in {folder.name}"
-            raise bad_argument(OWNER, "positives", allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}"))
-    else:
-        s = np.zeros(len(ids), dtype=bool)
-        s[[_row(entry, len(ids)) for entry in entries]] = True
-    return check_labels(s, owner=f"{OWNER}, positives")
+
+    ids: NDArray[Any]
+    id_column: str | None = None
+    folder: Path | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether rows have ids of the user's, not just their numbers."""
+        return self.id_column is not None or self.folder is not None
 
 
-def from_folders(names: Sequence[str]) -> NDArray[np.bool_]:
-    """Read s from two folders, ``positive/`` and ``unlabelled/``."""
+def from_list(positives: Any, names: RowNames) -> NDArray[np.bool_]:
+    """Read s from a list of the positive rows: ids, or row numbers from 0, or a text, CSV or .npy file of them."""
+    return check_labels(_listed("positives", positives, names), owner=f"{OWNER}, positives")
+
+
+def negatives_from_list(negatives: Any, names: RowNames, s: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Read the confirmed negatives from a list of them, as for `from_list`; none of them may be labelled positive."""
+    listed = _listed("negatives", negatives, names)
+    both = listed & s
+    if both.any():
+        first = names.ids[both.argmax()]
+        got = Described(f"{first if names.named else f'row {first}'}, which is a labelled positive")
+        raise bad_argument(OWNER, "negatives", "rows that are not labelled positives", got)
+    return check_negatives(listed, s, len(s), OWNER)
+
+
+def from_folders(names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Read s from the folders ``positive/`` and ``unlabelled/``, and confirmed negatives from ``negative/``."""
     tops = [PurePath(name).parts[0] for name in names]
-    odd = next((name for name, top in zip(names, tops, strict=True) if top not in (POSITIVE, *UNLABELLED)), None)
+    known = (POSITIVE, NEGATIVE, *UNLABELLED)
+    odd = next((name for name, top in zip(names, tops, strict=True) if top not in known), None)
     if odd is not None:
-        raise bad_argument(OWNER, "images", "inside positive/ or unlabelled/ (or give positives=)", odd)
-    return check_labels([top == POSITIVE for top in tops], owner=f"{OWNER}, the folders positive/ and unlabelled/")
+        raise bad_argument(OWNER, "images", "inside positive/, unlabelled/ or negative/ (or give positives=)", odd)
+    s = check_labels([top == POSITIVE for top in tops], owner=f"{OWNER}, the folders positive/ and unlabelled/")
+    return s, check_negatives([top == NEGATIVE for top in tops], s, len(s), f"{OWNER}, the folder negative/")
 
 
 def check_distinct(ids: NDArray[Any], name: str) -> None:
@@ -97,13 +110,29 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
 
 
-def _entries(positives: Any, id_column: str | None) -> list[Any]:
-    if isinstance(positives, str | Path):
-        path = Path(positives)
+def _listed(argument: str, values: Any, names: RowNames) -> NDArray[np.bool_]:
+    """Which rows a list names, (n,) bool; `argument` is what errors call it."""
+    entries, ids, folder = _entries(argument, values, names.id_column), names.ids, names.folder
+    if names.named:
+        wanted = {_name(entry, folder) for entry in entries}
+        listed = np.fromiter((str(key) in wanted for key in ids.tolist()), dtype=bool, count=len(ids))
+        unknown = sorted(wanted - {str(key) for key in ids[listed].tolist()})
+        if unknown:
+            allowed = "ids of the data" if folder is None else f"images in {folder.name}"
+            raise bad_argument(OWNER, argument, allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}"))
+        return listed
+    listed = np.zeros(len(ids), dtype=bool)
+    listed[[_row(argument, entry, len(ids)) for entry in entries]] = True
+    return listed
+
+
+def _entries(argument: str, values: Any, id_column: str | None) -> list[Any]:
+    if isinstance(values, str | Path):
+        path = Path(values)
         if not path.is_file():
-            raise bad_argument(OWNER, "positives", "a list, or a file that exists", str(positives))
+            raise bad_argument(OWNER, argument, "a list, or a file that exists", str(values))
         if path.suffix.lower() == ".npy":
-            return _entries(np.array(mapped(path)()), id_column)
+            return _entries(argument, np.array(mapped(path)()), id_column)
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         if path.suffix.lower() in (".csv", ".tsv"):
             entries = _csv_column(lines, "," if path.suffix.lower() == ".csv" else "\t", id_column)
@@ -111,13 +140,14 @@ def _entries(positives: Any, id_column: str | None) -> list[Any]:
             entries = [line.strip() for line in lines]
         listed: list[Any] = [entry for entry in entries if entry]
     else:
-        array = as_array(list(positives) if isinstance(positives, set | frozenset) else positives)
-        if array.ndim != 1 or array.dtype.kind in "bf":
+        array = as_array(list(values) if isinstance(values, set | frozenset) else values)
+        if array.size and (array.ndim != 1 or array.dtype.kind in "bf"):
             got = Described(f"an array of shape {array.shape} and type {array.dtype}")
-            raise bad_argument(OWNER, "positives", "a list of ids or row numbers (one label per row is label=)", got)
+            one_each = " (one label per row is label=)" if argument == "positives" else ""
+            raise bad_argument(OWNER, argument, f"a list of ids or row numbers{one_each}", got)
         listed = array.tolist()
     if not listed:
-        raise bad_argument(OWNER, "positives", "a list with at least one entry", Described("an empty one"))
+        raise bad_argument(OWNER, argument, "a list with at least one entry", Described("an empty one"))
     return listed
 
 
@@ -137,11 +167,11 @@ def _name(entry: Any, folder: Path | None) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
 
 
-def _row(entry: Any, n_rows: int) -> int:
+def _row(argument: str, entry: Any, n_rows: int) -> int:
     try:
         row = int(entry)
     except ValueError:
         row = -1
     if not 0 <= row < n_rows:
-        raise bad_argument(OWNER, "positives", f"row numbers from 0 to {n_rows - 1} (or give id_column=)", entry)
+        raise bad_argument(OWNER, argument, f"row numbers from 0 to {n_rows - 1} (or give id_column=)", entry)
     return row

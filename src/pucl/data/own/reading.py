@@ -16,18 +16,28 @@ from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import open_rows
 from pucl.data.own.table_rows import TableRows
 from pucl.errors import Described, bad_argument, check_count, signed_by
+from pucl.labels import FEWEST_UNLABELLED, check_negatives
 
 
 @dataclass(frozen=True)
 class OwnData:
-    """Rows that are read batch by batch, with s: True for a labelled positive, False for an unlabelled row."""
+    """Rows that are read batch by batch, with s: True for a labelled positive, False for any other row.
+
+    Attributes:
+        rows: the rows themselves.
+        s: PU labels (n,).
+        ids: what the rows are called, (n,).
+        negative: True for a confirmed negative, (n,); None where there are none.
+    """
 
     rows: Rows
     s: NDArray[np.bool_]
     ids: NDArray[Any]
+    negative: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
-        return f"OwnData({self.kind}, {len(self)} rows, {int(self.s.sum())} labelled positives)"
+        also = "" if self.negative is None else f", {int(self.negative.sum())} confirmed negatives"
+        return f"OwnData({self.kind}, {len(self)} rows, {int(self.s.sum())} labelled positives{also})"
 
     @property
     def kind(self) -> Kind:
@@ -67,6 +77,7 @@ def read(
     positives: Any = None,
     label: Any = None,
     positive_value: Any = None,
+    negatives: Any = None,
     id_column: str | None = None,
     kind: Kind | None = None,
     columns: Sequence[str] | None = None,
@@ -84,6 +95,7 @@ def read(
         label: one label per row: the name of a column, of an array in the .npz file, of a .npy file, or the labels
             themselves, as bool, {0, 1} or {-1, 1}.
         positive_value: which of the two values of `label` means a labelled positive, if they are other values.
+        negatives: rows that are known to be negative, listed as for `positives`; all other rows are unlabelled.
         id_column: the column (or the array of a .npz file) with the ids of the rows, which must be distinct.
         kind: ``"image"``, ``"table"`` or ``"vector"``; by the source when not given.
         columns: the feature columns of a table; all but the id and the label when not given.
@@ -92,7 +104,8 @@ def read(
         size: images are resized to this many pixels, or to (height, width).
         skip_unreadable: leave out images that cannot be read, with a warning.
 
-    A folder of images with the sub-folders ``positive/`` and ``unlabelled/`` needs neither `positives` nor `label`.
+    A folder of images with the sub-folders ``positive/`` and ``unlabelled/`` needs neither `positives` nor `label`;
+    a third one, ``negative/``, holds confirmed negatives.
     """
     if positives is not None and label is not None:
         raise bad_argument(OWNER, "positives and label", "given one at a time", Described("both"))
@@ -107,20 +120,15 @@ def read(
         size=size,
         skip_unreadable=skip_unreadable,
     )
-    ids = _ids(rows, id_column)
-    if positives is not None:
-        folder = rows.folder if isinstance(rows, ImageRows) else None
-        named = id_column is not None or folder is not None
-        s = labelled_rows.from_list(positives, ids, named=named, folder=folder, id_column=id_column)
-    elif label is not None:
-        values, name = _labels(rows, source, label)
-        s = labelled_rows.from_labels(values, len(ids), positive_value=positive_value, name=name)
-    elif isinstance(rows, ImageRows) and (rows.folder / labelled_rows.POSITIVE).is_dir():
-        s = labelled_rows.from_folders(rows.names)
-    else:
-        allowed = "given: positives=, label=, or images in the folders positive/ and unlabelled/"
-        raise bad_argument(OWNER, "the labelled positives", allowed, None)
-    return OwnData(rows, s, ids)
+    names = labelled_rows.RowNames(
+        _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows) else None
+    )
+    s, negative = _observed(rows, source, names, positives, label, positive_value)
+    if negatives is not None and negative is not None:
+        raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
+    if negatives is not None:
+        negative = labelled_rows.negatives_from_list(negatives, names, s)
+    return OwnData(rows, s, names.ids, negative)
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,7 @@ class ReadOptions:
     positives: Any = None
     label: Any = None
     positive_value: Any = None
+    negatives: Any = None
     id_column: str | None = None
     kind: Kind | None = None
     columns: Sequence[str] | None = None
@@ -150,24 +159,27 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
         data: what `read` returned.
         n: how many rows; all rows if there are fewer.
         seed: the same seed draws the same rows.
-        keep_positives: keep every labelled positive and draw only the unlabelled rows, which leaves the share of
-            positives inside the unlabelled set as it is.
+        keep_positives: keep every labelled positive and every confirmed negative and draw only the unlabelled rows,
+            which leaves the share of positives inside the unlabelled set as it is.
     """
     check_count(OWNER, "n", n)
     check_count(OWNER, "seed", seed, low=0)
     if n >= len(data):
         return data
     rng = np.random.default_rng(seed)
-    kept = np.flatnonzero(data.s) if keep_positives else np.empty(0, dtype=np.intp)
-    if keep_positives and n <= len(kept):
-        raise bad_argument(OWNER, "n", f"more than the {len(kept)} labelled positives that are kept", n)
-    pool = np.flatnonzero(~data.s) if keep_positives else len(data)
+    known = data.s if data.negative is None else data.s | data.negative
+    kept = np.flatnonzero(known) if keep_positives else np.empty(0, dtype=np.intp)
+    if keep_positives and n < len(kept) + (1 if data.negative is None else FEWEST_UNLABELLED):
+        kinds = "labelled positives" if data.negative is None else "labelled positives and confirmed negatives"
+        raise bad_argument(OWNER, "n", f"more than the {len(kept)} {kinds} that are kept", n)
+    pool = np.flatnonzero(~known) if keep_positives else len(data)
     index = np.sort(np.concatenate([kept, rng.choice(pool, n - len(kept), replace=False)]))
     s = data.s[index]
     if s.all() or not s.any():
         got = Described(f"{n} rows with {int(s.sum())} of the {int(data.s.sum())} labelled positives")
         raise bad_argument(OWNER, "n", "enough for both P and U (keep_positives=True keeps all of P)", got)
-    return OwnData(data.rows.take(index), s, data.ids[index])
+    negative = None if data.negative is None else check_negatives(data.negative[index], s, n, OWNER)
+    return OwnData(data.rows.take(index), s, data.ids[index], negative)
 
 
 def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
@@ -178,6 +190,21 @@ def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
         return np.arange(len(rows))
     labelled_rows.check_distinct(ids, id_column)
     return ids
+
+
+def _observed(
+    rows: Rows, source: Any, names: labelled_rows.RowNames, positives: Any, label: Any, positive_value: Any
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """s, and the confirmed negatives of a third folder, if there is one."""
+    if positives is not None:
+        return labelled_rows.from_list(positives, names), None
+    if label is not None:
+        values, name = _labels(rows, source, label)
+        return labelled_rows.from_labels(values, len(names.ids), positive_value=positive_value, name=name), None
+    if isinstance(rows, ImageRows) and (rows.folder / labelled_rows.POSITIVE).is_dir():
+        return labelled_rows.from_folders(rows.names)
+    allowed = "given: positives=, label=, or images in the folders positive/ and unlabelled/"
+    raise bad_argument(OWNER, "the labelled positives", allowed, None)
 
 
 def _labels(rows: Rows, source: Any, label: Any) -> tuple[Any, str]:
