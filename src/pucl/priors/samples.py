@@ -1,4 +1,4 @@
-"""The two samples an estimator of π gets: checked scores (n,) or points (n, k) of P and of U."""
+"""The samples an estimator of π gets: checked scores (n,) or points (n, k) of P and of U."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def check_scores(
         probability: whether scores have to lie within [0, 1].
         spread: whether two scores at least have to differ.
     """
-    p, u = _sample(owner, "positive", positive, 1), _sample(owner, "unlabelled", unlabelled, 1)
+    p, u = check_sample(owner, "positive", positive, 1), check_sample(owner, "unlabelled", unlabelled, 1)
     for name, sample in (("positive", p), ("unlabelled", u)):
         outside = (sample < 0) | (sample > 1)
         if probability and outside.any():
@@ -35,7 +35,7 @@ def check_scores(
 
 def check_points(owner: str, positive: Any, unlabelled: Any) -> tuple[Array, Array]:
     """Both samples as matrices (n, k) of finite numbers with the same k and two different rows, or one error."""
-    p, u = _sample(owner, "positive", positive, 2), _sample(owner, "unlabelled", unlabelled, 2)
+    p, u = check_sample(owner, "positive", positive, 2), check_sample(owner, "unlabelled", unlabelled, 2)
     if p.shape[1] != u.shape[1]:
         raise bad_argument(owner, "unlabelled", f"of {p.shape[1]} columns, as positive", Described(f"{u.shape[1]}"))
     _check_spread(owner, p, u)
@@ -52,7 +52,8 @@ def principal(p: Array, u: Array, dim: int) -> tuple[Array, Array]:
     return p @ axes, u @ axes
 
 
-def _sample(owner: str, name: str, values: Any, ndim: int) -> Array:
+def check_sample(owner: str, name: str, values: Any, ndim: int) -> Array:
+    """One sample as finite float64 numbers of one (scores) or two (points) dimensions, or one error."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != ndim or array.size == 0:
         allowed = "a vector (n,) with a score or more" if ndim == 1 else "a matrix (n, k) with a row or more"

@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from pucl.encoders.inputs import Standardise, check_finite
 from pucl.errors import Described, bad_argument, check_count, signed_by
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.numerics.auc import auc, null_error, spearman, weighted_auc
 from pucl.numerics.kmeans import kmeans
 from pucl.numerics.logistic import fit_logistic, stratified_folds
@@ -63,7 +63,13 @@ class Diagnostics:
 
 @signed_by(OWNER)
 def diagnose(
-    z: Any, s: Any, *, pseudo: PseudoLabels | None = None, other: PseudoLabels | None = None, seed: int = 0
+    z: Any,
+    s: Any,
+    *,
+    pseudo: PseudoLabels | None = None,
+    other: PseudoLabels | None = None,
+    seed: int = 0,
+    negatives: Any = None,
 ) -> Diagnostics:
     """Look at an embedding through its labelled positives, without negatives.
 
@@ -91,15 +97,10 @@ def diagnose(
         pseudo: pseudo-labels of the rows.
         other: pseudo-labels by another labeller, to compare with `pseudo`.
         seed: of the halves, the clusters and the folds.
+        negatives: confirmed negatives, a mask (n,) or row numbers, which are left out.
     """
-    rows, labelled = _check(z, s)
     check_count(OWNER, "seed", seed, low=0)
-    for argument, labels in (("pseudo", pseudo), ("other", other)):
-        if labels is not None and len(labels.labels) != len(rows):
-            got = Described(f"pseudo-labels of {len(labels.labels)} rows")
-            raise bad_argument(OWNER, argument, f"for the {len(rows)} rows of z", got)
-    if other is not None and pseudo is None:
-        raise bad_argument(OWNER, "other", "given together with pseudo", Described("other alone"))
+    rows, labelled, pseudo, other = _check(z, s, pseudo, other, negatives)
     generator = Generator().manual_seed(seed)
     half = _second_half(labelled, generator)
     k = max(2, min(MOST_CLUSTERS, int(labelled.sum()) // PER_CLUSTER))
@@ -143,18 +144,32 @@ def memorised(z: Tensor, seen_by_encoder: Tensor, hidden: Tensor, *, seed: int =
     return value, value - 0.5 > max(EFFECT, SIGNIFICANT * error)
 
 
-def _check(z: Any, s: Any) -> tuple[Tensor, Tensor]:
+def _check(
+    z: Any, s: Any, pseudo: PseudoLabels | None, other: PseudoLabels | None, negatives: Any
+) -> tuple[Tensor, Tensor, PseudoLabels | None, PseudoLabels | None]:
+    """The rows and their labels, checked, without confirmed negatives."""
     rows = torch.as_tensor(z)
     if rows.ndim != 2 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "a floating-point matrix (n, d)", got)
     check_finite(OWNER, "z", rows)
-    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER)).to(rows.device)
+    s = check_labels(s, n_rows=len(rows), owner=OWNER)
+    for argument, labels in (("pseudo", pseudo), ("other", other)):
+        if labels is not None and len(labels.labels) != len(rows):
+            got = Described(f"pseudo-labels of {len(labels.labels)} rows")
+            raise bad_argument(OWNER, argument, f"for the {len(rows)} rows of z", got)
+    if other is not None and pseudo is None:
+        raise bad_argument(OWNER, "other", "given together with pseudo", Described("other alone"))
+    labelled, negative = torch.from_numpy(s).to(rows.device), check_negatives(negatives, s, len(rows), OWNER)
+    if negative is not None:
+        kept = torch.from_numpy(~negative)
+        rows, labelled = rows[kept.to(rows.device)], labelled[kept.to(rows.device)]
+        pseudo, other = (None if labels is None else labels.only(kept) for labels in (pseudo, other))
     counts = int(labelled.sum()), int((~labelled).sum())
     if min(counts) < 4:
         got = Described(f"{counts[0]} labelled and {counts[1]} unlabelled")
         raise bad_argument(OWNER, "s", "labels with at least four rows of each kind", got)
-    return rows.to(torch.float32), labelled
+    return rows.to(torch.float32), labelled, pseudo, other
 
 
 def _second_half(labelled: Tensor, generator: Generator) -> Tensor:

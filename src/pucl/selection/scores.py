@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument, check_share, is_number
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.numerics.auc import Floats, auc
 
 PRIORS = 101  # shares on the grid of `score_ranges`
@@ -32,11 +32,15 @@ class RankingScores:
         pu_auc: chance that a labelled positive scores above an unlabelled row; at most 1 − π/2 when perfect.
         recall: share of held-out labelled positives called positive.
         found: share of U called positive.
+        specificity: share of the confirmed negatives not called positive; None without confirmed negatives.
+        pn_auc: chance that a labelled positive scores above a confirmed negative; None without them.
     """
 
     pu_auc: Estimate
     recall: Estimate
     found: Estimate
+    specificity: Estimate | None = None
+    pn_auc: Estimate | None = None
 
     def __str__(self) -> str:
         return (
@@ -59,7 +63,7 @@ class PUScores(RankingScores):
         auc: chance that a positive scores above a negative, within [0, 1].
         precision: share of positives among the rows of U called positive, within [0, 1]; 0 if there are none.
         f1: harmonic mean of precision and recall on U, within [0, 1].
-        pu_auc, recall, found: as in `RankingScores`.
+        pu_auc, recall, found, specificity, pn_auc: as in `RankingScores`.
     """
 
     prior: float
@@ -73,10 +77,13 @@ class PUScores(RankingScores):
     f1: Estimate
 
     def __str__(self) -> str:
-        return f"accuracy {self.proxy_accuracy}, F1 {self.f1}, AUC {self.auc}, all estimated without negatives"
+        figures = f"accuracy {self.proxy_accuracy}, F1 {self.f1}, AUC {self.auc}, all estimated without negatives"
+        if self.specificity is None:
+            return figures
+        return f"{figures}; specificity {self.specificity} on confirmed negatives"
 
 
-def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> PUScores:
+def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0, negatives: Any = None) -> PUScores:
     """Judge a classifier from logits of rows that did not train it; `hold_out` sets such rows aside.
 
         r = TPR_P,   q = FPR_U, the share of U above the threshold,   c = n_P / (n_P + n_U)
@@ -87,9 +94,11 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> P
         nnPU risk              π mean_P ℓ(g) + max(0, mean_U ℓ(−g) − π mean_P ℓ(−g))
         AUC                    (AUC_PU − π/2) / (1 − π), clipped to [0, 1]
         precision              t / q,   F1 = 2t / (q + π),   t = min(πr, q)
+        specificity            1 − f, f the share of the confirmed negatives above the threshold
 
     where g are the logits, π the share of positives inside U, t the share of U that is positive and called so, and the
-    labelled rows are assumed to be a random sample of the positives (SCAR).
+    labelled rows are assumed to be a random sample of the positives (SCAR). Confirmed negatives are no part of U. The
+    specificity needs no π; it is that of all negatives only if the confirmed ones are a random sample of them.
 
     The published proxy accuracies leave out a constant: two-sample PA = 2πr + TNR_U = accuracy + π. One-sample
     PA = 2π*r + (correct on s among P ∪ U) / (n_P + n_U) = accuracy + π* if π* = (1 − c)π, the share of P ∪ U that is
@@ -104,13 +113,15 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> P
         s: PU labels (n,), 1 for labelled positives.
         prior: π, strictly between 0 and 1.
         threshold: a row is called positive if its logit is above it.
+        negatives: confirmed negatives, a mask (n,) or row numbers; held out as the other rows are.
     """
     owner = "pucl.pu_scores"
     score, labelled = check_logits(logits, s, owner=owner)
+    negative = check_negatives(negatives, labelled, len(score), owner)
     check_share(owner, "prior", prior)
-    base = ranking_scores(score, labelled, threshold=threshold, owner=owner)
-    p, u = score[labelled], score[~labelled]
-    r, q, c = base.recall.value, base.found.value, len(p) / len(score)
+    base = ranking_scores(score, labelled, threshold=threshold, owner=owner, negatives=negative)
+    p, u = score[labelled], score[unlabelled_rows(labelled, negative)]
+    r, q, c = base.recall.value, base.found.value, len(p) / (len(p) + len(u))
     error_r, error_q = base.recall.error, base.found.error
     risk = Estimate(2 * prior * (1 - r) + q - prior, float(np.hypot(2 * prior * error_r, error_q)))
     accuracy = Estimate(1 - risk.value, risk.error)
@@ -130,11 +141,13 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0) -> P
         precision=precision,
         f1=f1,
         found=base.found,
+        specificity=base.specificity,
+        pn_auc=base.pn_auc,
     )
 
 
 def ranking_scores(
-    logits: Any, s: Any, *, threshold: float = 0.0, owner: str = "pucl.selection.ranking_scores"
+    logits: Any, s: Any, *, threshold: float = 0.0, owner: str = "pucl.selection.ranking_scores", negatives: Any = None
 ) -> RankingScores:
     """The estimates of `pu_scores` that need no π: recall, the share of U called positive, and the AUC of P against U.
 
@@ -143,12 +156,20 @@ def ranking_scores(
         s: PU labels (n,), 1 for labelled positives.
         threshold: a row is called positive if its logit is above it.
         owner: whom errors name.
+        negatives: confirmed negatives, a mask (n,) or row numbers.
     """
     score, labelled = check_logits(logits, s, owner=owner)
+    negative = check_negatives(negatives, labelled, len(score), owner)
     if not is_number(threshold):
         raise bad_argument(owner, "threshold", "a finite number", threshold)
-    p, u = score[labelled], score[~labelled]
-    return RankingScores(pu_auc=Estimate(*auc(p, u)), recall=_share(p > threshold), found=_share(u > threshold))
+    p, u = score[labelled], score[unlabelled_rows(labelled, negative)]
+    return RankingScores(
+        pu_auc=Estimate(*auc(p, u)),
+        recall=_share(p > threshold),
+        found=_share(u > threshold),
+        specificity=None if negative is None else _share(score[negative] <= threshold),
+        pn_auc=None if negative is None else Estimate(*auc(p, score[negative])),
+    )
 
 
 def score_ranges(scores: RankingScores, low: float, high: float) -> dict[str, tuple[float, float]]:
@@ -170,6 +191,11 @@ def score_ranges(scores: RankingScores, low: float, high: float) -> dict[str, tu
 def true_auc(pu_auc: float, prior: float) -> float:
     """The AUC of positives against negatives, (AUC_PU − π/2) / (1 − π) clipped to [0, 1]."""
     return float(np.clip((pu_auc - prior / 2) / (1 - prior), 0, 1))
+
+
+def unlabelled_rows(labelled: NDArray[np.bool_], negative: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """U, the rows that are neither labelled positive nor confirmed negative, (n,) bool."""
+    return ~labelled if negative is None else ~(labelled | negative)
 
 
 @dataclass(frozen=True)
@@ -196,7 +222,7 @@ class ThresholdCurve:
         return int(self.f1.argmax())
 
 
-def threshold_curve(logits: Any, s: Any, prior: float) -> ThresholdCurve:
+def threshold_curve(logits: Any, s: Any, prior: float, *, negatives: Any = None) -> ThresholdCurve:
     """Precision, recall and F1 at every threshold that changes which rows of U are called positive.
 
         q = |{i ∈ U : g_i > c}| / n_U,   r likewise in P,   precision t / q,   F1 = 2t / (q + π),   t = min(πr, q)
@@ -208,12 +234,14 @@ def threshold_curve(logits: Any, s: Any, prior: float) -> ThresholdCurve:
         logits: one per row (n,), of rows that did not train the classifier.
         s: PU labels (n,).
         prior: π, strictly between 0 and 1.
+        negatives: confirmed negatives, a mask (n,) or row numbers; they are no part of U.
     """
     owner = "pucl.threshold_curve"
     score, labelled = check_logits(logits, s, owner=owner)
+    negative = check_negatives(negatives, labelled, len(score), owner)
     check_share(owner, "prior", prior)
     p = np.sort(score[labelled])
-    at, count = np.unique(score[~labelled], return_counts=True)
+    at, count = np.unique(score[unlabelled_rows(labelled, negative)], return_counts=True)
     threshold = np.concatenate([[np.nextafter(score.min(), -np.inf)], at[:-1]])[::-1]
     called = np.cumsum(count[::-1])
     recall = 1 - np.searchsorted(p, threshold, side="right") / len(p)

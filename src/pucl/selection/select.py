@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument, check_count, check_share, signed_by, unknown_name
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
+from pucl.priors.adjusted_count import adjusted_count
 from pucl.priors.bbe import bbe
-from pucl.selection.scores import Estimate, PUScores, check_logits, pu_scores
+from pucl.selection.scores import Estimate, PUScores, check_logits, pu_scores, unlabelled_rows
 
 OWNER = "pucl.select"
 DEFAULT_CRITERION = "proxy_accuracy"  # what criterion="auto" means
@@ -51,6 +52,7 @@ def select(
     prior: float | None = None,
     criterion: str = "auto",
     threshold: float = 0.0,
+    negatives: Any = None,
 ) -> Selection:
     """The best candidate on rows that trained none of them: labelled positives held out, and unlabelled rows.
 
@@ -63,9 +65,11 @@ def select(
     Args:
         candidates: logits (n,) by name.
         s: PU labels of the held-out rows (n,).
-        prior: π; when not given, the median over the candidates of BBE on their logits.
+        prior: π; when not given, the median over the candidates of BBE on their logits, or of `adjusted_count` where
+            there are confirmed negatives.
         criterion: one of `CRITERIA`, or ``"auto"``.
         threshold: a row is called positive if its logit is above it.
+        negatives: confirmed negatives, a mask (n,) or row numbers; they are no part of U.
     """
     if criterion != "auto" and criterion not in CRITERIA:
         raise unknown_name("criterion", criterion, ("auto", *CRITERIA))
@@ -75,8 +79,12 @@ def select(
         check_share(OWNER, "prior", prior)
     logits = {name: check_logits(g, s, owner=OWNER, argument=f"candidates[{name!r}]") for name, g in candidates.items()}
     chosen_by = DEFAULT_CRITERION if criterion == "auto" else criterion
-    share = _estimate_prior(list(logits.values())) if prior is None else float(prior)
-    scores = {name: pu_scores(*pair, prior=share, threshold=threshold) for name, pair in logits.items()}
+    labelled = next(iter(logits.values()))[1]
+    negative = check_negatives(negatives, labelled, len(labelled), OWNER)
+    share = _estimate_prior(list(logits.values()), negative) if prior is None else float(prior)
+    scores = {
+        name: pu_scores(*pair, prior=share, threshold=threshold, negatives=negative) for name, pair in logits.items()
+    }
     sign = 1 if CRITERIA[chosen_by] else -1
     # AUC is compared before it is clipped, so that two candidates at the border still differ.
     compared = "pu_auc" if chosen_by == "auc" else chosen_by
@@ -84,13 +92,15 @@ def select(
     return Selection(best, scores, chosen_by, share)
 
 
-def hold_out(s: Any, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
+def hold_out(s: Any, share: float = 0.2, seed: int = 0, *, negatives: Any = None) -> NDArray[np.bool_]:
     """Which rows to keep from training for `select` and `pu_scores`: the same share of P and of U, (n,) bool.
 
-    At least one row of each kind is held out and one is left.
+    Of `negatives`, confirmed negatives as a mask (n,) or row numbers, the same share is held out. At least one row of
+    each kind is held out and one is left; a single negative is left.
     """
     owner = "pucl.hold_out"
     labelled = check_labels(s, owner=owner)
+    negative = check_negatives(negatives, labelled, len(labelled), owner)
     check_share(owner, "share", share)
     check_count(owner, "seed", seed, low=0)
     counts = int(labelled.sum()), int((~labelled).sum())
@@ -99,14 +109,20 @@ def hold_out(s: Any, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
         raise bad_argument(owner, "s", "0 or 1, with at least two rows of each kind, to hold one out", got)
     rng = np.random.default_rng(seed)
     held = np.zeros(len(labelled), dtype=bool)
-    for kind in (labelled, ~labelled):
+    for kind in (labelled, unlabelled_rows(labelled, negative), *([] if negative is None else [negative])):
         rows = np.flatnonzero(kind)
         held[rng.permutation(rows)[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
     return held
 
 
-def _estimate_prior(logits: list[tuple[NDArray[np.float64], NDArray[np.bool_]]]) -> float:
-    """The median of BBE over the candidates, kept within (0, 1)."""
-    middle = float(np.median([bbe(score[labelled], score[~labelled]).value for score, labelled in logits]))
+def _estimate_prior(
+    logits: list[tuple[NDArray[np.float64], NDArray[np.bool_]]], negative: NDArray[np.bool_] | None
+) -> float:
+    """The median of BBE, or of the adjusted count, over the candidates, kept within (0, 1)."""
+    values = []
+    for score, labelled in logits:
+        p, u = score[labelled], score[unlabelled_rows(labelled, negative)]
+        values.append((bbe(p, u) if negative is None else adjusted_count(p, u, score[negative])).value)
+    middle = float(np.median(values))
     edge = 1 / (1 + len(logits[0][0]))
     return min(max(middle, edge), 1 - edge)
