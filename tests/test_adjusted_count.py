@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pucl.errors import InputError
-from pucl.priors.adjusted_count import adjusted_count
+from pucl.priors.adjusted_count import adjusted_count, negatives_look_random
 from pucl.priors.bbe import bbe
 
 Samples = tuple[Any, Any, Any]
@@ -63,6 +63,22 @@ def test_scores_that_tell_nothing() -> None:
     assert adjusted_count([1.0], [1.0, 0.0], [0.0]).value == 0.5
     assert adjusted_count([1.0, 1.0], [0.0] * 5, [0.0, 0.0]).value == 0
     assert adjusted_count([1.0, 1.0], [1.0] * 5, [0.0, 0.0]).value == 1
+
+
+def test_a_random_sample_looks_like_one() -> None:
+    assert np.mean([negatives_look_random(*overlapping(seed)) for seed in range(30)]) > 0.9
+    p, u, n = overlapping(0, gap=2.0)
+    assert negatives_look_random(p, u, n[:10]) and not negatives_look_random(p, u, n[:9])  # too few to tell
+
+
+@pytest.mark.parametrize("gap", [1.0, 2.0])
+def test_negatives_that_were_looked_at_because_they_scored_high(gap: float) -> None:
+    for seed in range(10):
+        p, u, _ = overlapping(seed, gap=gap)
+        easy_and_hard = np.random.default_rng(seed).normal(0, 1, 1000)
+        assert adjusted_count(p, u, np.sort(easy_and_hard)[-200:]).value < 0.05  # as wrong as it is sure
+        assert not negatives_look_random(p, u, np.sort(easy_and_hard)[-200:])
+    assert not negatives_look_random(p, u, p + 1)  # negatives above the positives
 
 
 @pytest.mark.parametrize(
