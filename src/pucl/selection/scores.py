@@ -135,14 +135,10 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0, nega
         nnpu_risk=nnpu,
         proxy_accuracy=accuracy,
         proxy_accuracy_one_sample=Estimate(c * r + (1 - c) * accuracy.value, float(union_error)),
-        pu_auc=base.pu_auc,
         auc=Estimate(true_auc(base.pu_auc.value, prior), base.pu_auc.error / (1 - prior)),
-        recall=base.recall,
         precision=precision,
         f1=f1,
-        found=base.found,
-        specificity=base.specificity,
-        pn_auc=base.pn_auc,
+        **vars(base),
     )
 
 
