@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pucl
 from estimator_examples import EXPECTED, gaussians, quick
-from pucl import PUClassifier, pu_scorer
+from pucl import PUClassifier, PUScores, pu_scorer
 from pucl.errors import InputError
 
 
@@ -178,6 +178,7 @@ def test_scores_without_negatives() -> None:
     x_new, s_new, y_new = gaussians(600, seed=1)
     model = quick().fit(x, s)
     report = model.score_report(x_new, s_new)
+    assert isinstance(report, PUScores)
     assert model.score(x_new, s_new) == report.pu_auc.value, "the AUC of P against U, as of every classifier"
     assert 0.7 < report.pu_auc.value <= 1 - report.prior / 2 + 3 * report.pu_auc.error
     truth = (model.predict(x_new) == y_new)[s_new == 0].mean()

@@ -147,7 +147,7 @@ def test_known_rows_are_scored_in_silence(people: Model, tmp_path: Path) -> None
         ([row[:3] for row in table_rows()], HEADER[:3], "'height'"),
         ([[row[0], row[1], row[3]] for row in table_rows()], ["id", "age", "height"], "'city'"),
         (changed("age", "old"), HEADER, "column 'age' must be numbers, as in training; got text"),
-        (changed("age", "2020-01-01"), HEADER, "column 'age' must be numbers, booleans or categories; got dates"),
+        (changed("age", "2020-01-01"), HEADER, "column 'age' must be numbers, as in training; got dates"),
         (changed("height", "tall", 40), HEADER, "column 'height' must be numbers, as in training; got text"),
     ],
 )

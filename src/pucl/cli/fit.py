@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,11 @@ from pucl.cli.options import (
 )  # fmt: skip
 from pucl.errors import bad_argument
 
+if TYPE_CHECKING:
+    from pucl.selection import Verdict
+
+REQUIRED = ("useful", "weak")
+WORSE_THAN_REQUIRED = 3  # exit code of --require
 CHOICES = (
     "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size", "learning_rate",
     "fine_tune",
@@ -102,6 +107,14 @@ def fit(
     seed: Seed = None,
     device: Device = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.", rich_help_panel=OUTPUT)] = None,
+    require: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit with code 3 if the verdict on the model is worse: useful or weak.",
+            autocompletion=words(*REQUIRED),
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
@@ -115,6 +128,8 @@ def fit(
     options = with_config(fit, config, {**given, "json": as_json or None})
     if options["out"] is None:
         raise bad_argument("pucl fit", "--out", "given, on the command line or in the file of --config", None)
+    if options["require"] not in (None, *REQUIRED):
+        raise bad_argument("pucl fit", "--require", " or ".join(REQUIRED), options["require"])
     from dataclasses import replace
 
     from pucl.cli.console import progress_bar
@@ -136,9 +151,10 @@ def fit(
         folder = save_model(options["out"], model)
     if options["json"]:
         typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
-        return
-    shown = replace(model.record, warnings=())  # the warnings are on stderr already
-    typer.echo(f"Model saved to {folder}\n\n{describe(shown)}\n\n{_next_steps(folder)}")
+    else:
+        shown = replace(model.record, warnings=())  # the warnings are on stderr already
+        typer.echo(f"Model saved to {folder}\n\n{describe(shown, option='--prior')}\n\n{_next_steps(folder)}")
+    _check_required(options["require"], model.record.verdict)
 
 
 def prior(
@@ -182,7 +198,14 @@ def prior(
     else:
         from pucl.models.describe import describe_prior
 
-        typer.echo(f"Positives among the unlabelled rows: {describe_prior(estimate)}")
+        typer.echo(f"Positives among the unlabelled rows: {describe_prior(estimate, option='--prior')}")
+
+
+def _check_required(word: Any, verdict: "Verdict | None") -> None:
+    """Leave with the code of a model that is worse than asked for, which is saved nevertheless."""
+    if word is not None and (verdict is None or not verdict.at_least(word)):
+        typer.echo(f"pucl fit: --require {word} is not met; the model is saved; verdict: {verdict}", err=True)
+        raise typer.Exit(WORSE_THAN_REQUIRED)
 
 
 def _prior(value: Any) -> float | str | None:

@@ -21,9 +21,10 @@ from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
+from pucl.models.labelling import threshold_for
 from pucl.models.record import metrics_to_dict
 from pucl.report import write_report
-from pucl.selection import PUScores, pu_scores
+from pucl.selection import RankingScores, pu_scores, ranking_scores
 
 OWNER = "PUClassifier"
 
@@ -61,13 +62,19 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     Attributes:
         classes_: the two values `predict` gives; the second means positive.
-        prior_: π, given or estimated.
+        prior_: π, given or estimated, or only its upper bound.
         prior_interval_: (low, high), a 90 % interval of the sampling error; wide if labels are few.
+        prior_is_bound_: whether the data only say that π is at most `prior_`: it could be far less.
+        verdict_: whether the model is worth using, and why: "useful: …", "weak: ranking only: …" or "do not use: …".
+        lift_: how many times richer in hidden positives the top 1, 5 and 10 % are than a random pick:
+            value and error by share.
         pseudo_labels_: `PseudoLabels` of the training rows.
         history_: the epochs of the encoder's training; empty if none was trained.
         choices_: what was picked.
         reasons_: why.
-        scores_: estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`.
+        scores_: estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`;
+            only ``pu_auc``, ``recall`` and ``found``, which need no π, where π is a bound.
+        score_ranges_: (lowest, highest) precision, F1 and accuracy over the plausible π; only where π is a bound.
         model_: the `Model` itself.
     """
 
@@ -135,7 +142,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.prior_, self.prior_interval_ = record.prior.value, (record.prior.low, record.prior.high)
         self.prior_is_bound_ = record.prior.is_bound
         self.choices_, self.reasons_ = record.choices.to_dict(), list(record.reasons)
-        self.scores_ = metrics_to_dict(record.metrics)
+        self.scores_, self.score_ranges_ = metrics_to_dict(record.metrics), dict(record.score_ranges)
+        self.verdict_ = str(record.verdict or "")
+        self.lift_ = {each.share: {"value": each.value, "error": each.error} for each in record.lift}
         columns = self.model_.schema.columns
         if columns or len(self.model_.schema.shape) == 1:
             self.n_features_in_ = len(columns) or self.model_.schema.shape[0]
@@ -154,9 +163,32 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return self.model_.embed(rows).numpy()
 
     @signed_by(OWNER)
-    def score_report(self, X: Any, s: Any) -> PUScores:  # noqa: N803
-        """Estimate accuracy, AUC, precision and recall on rows that did not train the model; needs no negatives."""
-        return pu_scores(self.decision_function(X), s, prior=self.prior_)
+    def score_report(self, X: Any, s: Any, *, prior: float | None = None) -> RankingScores:  # noqa: N803
+        """Estimate accuracy, AUC, precision and recall on rows that did not train the model; needs no negatives.
+
+        Args:
+            X: rows.
+            s: their PU labels.
+            prior: π among these rows; that of the fit when not given.
+
+        Returns:
+            `PUScores`; without the figures that need π where that is neither given nor more than a bound.
+        """
+        logits = self.decision_function(X)
+        if prior is None and self.prior_is_bound_:
+            return ranking_scores(logits, s)
+        return pu_scores(logits, s, prior=self.prior_ if prior is None else prior)
+
+    @signed_by(OWNER)
+    def threshold_for(self, *, recall: float | None = None, precision: float | None = None) -> float:
+        """The threshold of `decision_function` for a wanted recall or precision, from rows held out of the fit.
+
+        Args:
+            recall: share of the positives to find; needs no π.
+            precision: share of positives among the rows above the threshold; refused where π is only a bound.
+        """
+        check_is_fitted(self, "model_")
+        return threshold_for(self.model_, recall=recall, precision=precision, owner=OWNER)
 
     def summary(self) -> str:
         """What it was trained on, what it picked and why, and how good it is estimated to be."""

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pucl.errors import InputError
+from pucl.errors import InputError, bad_argument, check_count
 from pucl.labels import check_labels
 from pucl.numerics.auc import auc
 
@@ -21,7 +21,10 @@ class Decisions:
         raise NotImplementedError
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Probabilities (n, 2) of being negative and of being positive: the sigmoid of the scores."""
+        """Probabilities (n, 2) of being negative and of being positive: the sigmoid of the scores.
+
+        Where π is only bounded (``prior_is_bound_``), they order the rows and are no probabilities.
+        """
         positive = torch.sigmoid(torch.from_numpy(self.decision_function(X))).numpy()
         return np.stack([1 - positive, positive], axis=1)
 
@@ -29,6 +32,15 @@ class Decisions:
         """One of `classes_` for every row."""
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(int)])
+
+    def top(self, X: Any, k: int) -> NDArray[np.intp]:  # noqa: N803
+        """The numbers of the k best rows, best first, equals in their order; needs no threshold and no π."""
+        owner = type(self).__name__
+        check_count(owner, "k", k)
+        scores = self.decision_function(X)
+        if k > len(scores):
+            raise bad_argument(owner, "k", f"at most the number of rows, {len(scores):,}", k)
+        return np.argsort(-scores, kind="stable")[:k]
 
     def score(self, X: Any, s: Any) -> float:  # noqa: N803
         """PU-AUC: the chance that a labelled positive scores above an unlabelled row.

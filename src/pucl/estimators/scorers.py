@@ -42,4 +42,7 @@ def _prior(estimator: Any, criterion: str) -> float:
         raise bad_argument(
             OWNER, "prior", "given for an estimator that does not estimate it", Described(type(last).__name__)
         )
+    if getattr(last, "prior_is_bound_", False):
+        got = Described(f"only the bound {last.prior_:.3f}, from the data")
+        raise bad_argument(OWNER, "prior", "given for a score that depends on it", got)
     return float(last.prior_)

@@ -85,7 +85,7 @@ def _scored(judged: Judged, labelled: Tensor, prior: PriorEstimate, chosen: bool
 
 def _rivals(plan: FitPlan, judged: Judged) -> dict[str, NDArray[np.float64]]:
     """Scores of the judged rows by one column and by the nearest labelled row; of images by every so many pixels."""
-    rows, transform = plan.rows.flatten(1), plan.schema.transform
+    rows, transform = plan.features.flatten(1), plan.schema.transform
     columns = rows[:, :: -(-rows.shape[1] // MOST_COLUMNS)].cpu().numpy()
     names = transform.features if transform is not None and len(transform.features) == columns.shape[1] else None
     image = plan.schema.kind == "image"

@@ -71,10 +71,18 @@ def _estimates(scores: RankingScores, lift: Sequence[Lift]) -> str:
         shown = [("accuracy", scores.proxy_accuracy), ("AUC", scores.auc), ("precision", scores.precision), *shown]
     figures = [f"{name} {estimate}" for name, estimate in shown]
     if lift:
-        figures.append("lift " + " and ".join(f"{each.value:.1f} in the top {each.share:.0%}" for each in lift))
+        values, shares = (
+            _listed(texts)
+            for texts in zip(*((f"{each.value:.1f}", f"{100 * each.share:g}") for each in lift), strict=True)
+        )
+        figures.append(f"lift {values} in the top {shares} %")
     if not isinstance(scores, PUScores):
         figures.append(f"AUC against unlabelled rows {scores.pu_auc}")
     return ", ".join(figures)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _list(title: str, texts: Sequence[str]) -> list[str]:

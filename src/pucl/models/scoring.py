@@ -2,7 +2,7 @@
 
 import csv
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from pucl.data.own.batch import Rows, need
 from pucl.data.own.rules import ColumnWarning
-from pucl.errors import InputError, RunError, bad_argument, check_count, check_share
+from pucl.errors import InputError, RunError, bad_argument, check_count
+from pucl.models.labelling import OWNER, LabelRule
 from pucl.models.model import Model
 from pucl.models.places import check_file
 
-OWNER = "pucl.score"
 SUFFIXES = (".parquet", ".csv")
 COLUMNS = ("id", "probability", "label", "reliability")
+COLUMNS_OF_A_BOUND = ("id", "score", "label")  # where π is only bounded, nothing is a probability
 Write = Callable[["ScoredRows"], None]
 ColumnWarnings = dict[tuple[str, bool], ColumnWarning]  # by column, and whether it is about new categories
 
@@ -31,12 +32,14 @@ class ScoredRows:
 
     Attributes:
         ids: what the rows are called.
-        probability: of being positive.
-        label: whether the probability is above the threshold.
+        score: logits of the model; the higher, the likelier positive.
+        probability: of being positive, the sigmoid of the score; only an order where π is only bounded.
+        label: whether the row is labelled positive.
         reliability: |2p − 1|, where p is the probability.
     """
 
     ids: NDArray[Any]
+    score: NDArray[np.float64]
     probability: NDArray[np.float64]
     label: NDArray[np.bool_]
     reliability: NDArray[np.float64]
@@ -44,11 +47,12 @@ class ScoredRows:
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """How many rows were scored, how many are labelled positive, and the file with the scores."""
+    """How many rows were scored, how many are labelled positive and by which rule, and the file with the scores."""
 
     rows: int
     positive: int
     path: Path
+    rule: str
 
 
 def scores(
@@ -56,7 +60,9 @@ def scores(
     source: Any,
     *,
     batch_size: int = 8192,
-    threshold: float = 0.5,
+    threshold: float | None = None,
+    recall: float | None = None,
+    precision: float | None = None,
     strict: bool = False,
     **options: Any,
 ) -> Iterator[ScoredRows]:
@@ -66,20 +72,34 @@ def scores(
         model: a fitted one.
         source: what `pucl.read` takes.
         batch_size: rows held at a time.
-        threshold: of the probability, for the label.
+        threshold: of the probability, for the label; the model's own, 0.5, when nothing else is given.
+        recall: label with the threshold that finds this share of the positives, by held-out rows; needs no π.
+        precision: label with the lowest threshold at which this share of the labelled rows should be positive.
         strict: refuse categories and missing values that training did not have; otherwise warn once per column.
         **options: how to read the source, such as ``id_column`` (default: that of training, if the source has it).
     """
+    cut = LabelRule(threshold, None, recall, precision).checked(model).logit(model)
+    for ids, logit in _logits(model, source, batch_size, strict, options):
+        yield _scored(ids, logit, logit > cut)
+
+
+def _scored(ids: NDArray[Any], logit: NDArray[np.float64], label: NDArray[np.bool_]) -> ScoredRows:
+    probability = torch.sigmoid(torch.from_numpy(logit)).numpy()
+    return ScoredRows(ids, logit, probability, label, np.abs(2 * probability - 1))
+
+
+def _logits(
+    model: Model, source: Any, batch_size: int, strict: bool, options: Mapping[str, Any]
+) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+    """Ids and logits, batch by batch; what is odd about the columns is said at the end."""
     check_count(OWNER, "batch_size", batch_size)
-    check_share(OWNER, "threshold", threshold)
     gathered: ColumnWarnings = {}
     for batch in _opened(model, source, options).batches(batch_size):
         with _gathering(gathered, strict):
             rows = model.schema.encode(batch, owner=OWNER)
-        probability = torch.sigmoid(model.logits(rows).double()).numpy()
-        yield ScoredRows(batch.ids, probability, probability > threshold, np.abs(2 * probability - 1))
+        yield batch.ids, model.logits(rows).double().numpy()
     for warning in gathered.values():
-        warnings.warn(warning, stacklevel=2)
+        warnings.warn(warning, stacklevel=3)
 
 
 @contextmanager
@@ -113,30 +133,72 @@ def score_to_file(
     source: Any,
     out: str | Path,
     *,
+    top: int | None = None,
+    threshold: float | None = None,
+    recall: float | None = None,
+    precision: float | None = None,
+    batch_size: int = 8192,
+    strict: bool = False,
     on_progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> ScoredFile:
     """Write id, probability, label and reliability of every row to a Parquet or CSV file, whole or not at all.
 
+    Where π is only bounded, the columns are id, score and label: a score orders the rows, and is no probability.
+
     Args:
         model: a fitted one.
         source: what `pucl.read` takes.
         out: a path that ends in .parquet or .csv.
-        on_progress: called with the number of rows done after every batch.
+        top: label so many rows positive, the best; equals are taken in their order. The rows are read twice.
+        threshold: as in `scores`, and so are the next four; only one of these rules can be given.
+        recall: see `scores`.
+        precision: see `scores`.
+        batch_size: see `scores`.
+        strict: see `scores`.
+        on_progress: called with the number of rows done after every batch, with `top` in both passes.
         **options: the other arguments of `scores`.
     """
-    out = Path(out)
+    out, report = Path(out), on_progress or _silent
+    rule = LabelRule(threshold, top, recall, precision).checked(model)
     check_file(OWNER, "out", out, SUFFIXES)
     if isinstance(source, str | Path) and out.exists() and Path(source).exists() and out.samefile(source):
         raise bad_argument(OWNER, "out", "another file than the source", str(out))
+
+    def logits() -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+        return _logits(model, source, batch_size, strict, options)
+
+    cut, equals = (rule.logit(model), 0) if top is None else _cut_for(top, logits, report)
+    columns = COLUMNS_OF_A_BOUND if model.record.prior.is_bound else COLUMNS
     rows = positive = 0
-    with _whole(out) as part, (_parquet if out.suffix.lower() == ".parquet" else _csv)(part) as write:
-        for batch in scores(model, source, **options):
+    with _whole(out) as part, (_parquet if out.suffix.lower() == ".parquet" else _csv)(part, columns) as write:
+        for ids, logit in logits():
+            also = (logit == cut) & (np.cumsum(logit == cut) <= equals)
+            equals -= int(also.sum())
+            batch = _scored(ids, logit, (logit > cut) | also)
             write(batch)
-            rows, positive = rows + len(batch.ids), positive + int(batch.label.sum())
-            if on_progress is not None:
-                on_progress(rows)
-    return ScoredFile(rows, positive, out)
+            rows, positive = rows + len(ids), positive + int(batch.label.sum())
+            report(rows)
+    return ScoredFile(rows, positive, out, rule.in_words(model))
+
+
+def _silent(rows: int) -> None:
+    """Report nothing."""
+
+
+def _cut_for(top: int, logits: Callable[[], Iterator[Any]], report: Callable[[int], None]) -> tuple[float, int]:
+    """The lowest of the `top` largest logits, and how many of these are equal to it, in memory for `top` of them."""
+    best, rows = np.empty(0), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)  # the second pass says the same
+        for ids, logit in logits():
+            best = np.concatenate([best, logit])
+            best = np.partition(best, len(best) - top)[-top:] if len(best) > top else best
+            rows += len(ids)
+            report(rows)
+    if rows < top:
+        raise bad_argument(OWNER, "top", f"at most the number of rows, {rows:,}", top)
+    return float(best.min()), int((best == best.min()).sum())
 
 
 @contextmanager
@@ -157,26 +219,36 @@ def _whole(out: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _csv(path: Path) -> Iterator[Write]:
+def _csv(path: Path, names: Sequence[str]) -> Iterator[Write]:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
+        writer.writerow(names)
 
         def write(batch: ScoredRows) -> None:
-            columns = (batch.ids.tolist(), batch.probability.tolist(), batch.label.tolist(), batch.reliability.tolist())
-            writer.writerows((i, f"{p:.9g}", int(label), f"{r:.9g}") for i, p, label, r in zip(*columns, strict=True))
+            writer.writerows(zip(*(map(_text, _column(batch, name).tolist()) for name in names), strict=True))
 
         yield write
 
 
+def _text(value: Any) -> Any:
+    """A number in nine digits, a label as 0 or 1, anything else as it is."""
+    if isinstance(value, bool):
+        return int(value)
+    return f"{value:.9g}" if isinstance(value, float) else value
+
+
+def _column(batch: ScoredRows, name: str) -> NDArray[Any]:
+    column: NDArray[Any] = batch.ids if name == "id" else getattr(batch, name)
+    return column
+
+
 @contextmanager
-def _parquet(path: Path) -> Iterator[Write]:
+def _parquet(path: Path, names: Sequence[str]) -> Iterator[Write]:
     arrow, parquet = need("pyarrow", "a Parquet file"), need("pyarrow.parquet", "a Parquet file")
     opened: list[Any] = []
 
     def write(batch: ScoredRows) -> None:
-        columns = (batch.ids, batch.probability, batch.label, batch.reliability)
-        table = arrow.table({name: arrow.array(column) for name, column in zip(COLUMNS, columns, strict=True)})
+        table = arrow.table({name: arrow.array(_column(batch, name)) for name in names})
         if not opened:
             opened.append(parquet.ParquetWriter(path, table.schema))
         opened[0].write_table(table.cast(opened[0].schema))
