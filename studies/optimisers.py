@@ -1,4 +1,4 @@
-"""LARS of this package and LARS of the authors' released code: what encoders learn under each.
+"""LARS of the authors' released code, now that of this package, and the former one: what encoders learn under each.
 
     python studies/optimisers.py --parts digits                                  # on a CPU, seconds
     python studies/optimisers.py --parts fmnist cifar seeds variants --out results/studies/optimisers-h200.jsonl
@@ -15,108 +15,72 @@ import json
 import time
 import tomllib
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from pucl import Dataset, TrainConfig, embed, load, observe
 from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
 from pucl.bench.run.provenance import provenance
 from pucl.data.observe import PUData
 from pucl.errors import RunError
+from pucl.training.lars import LARS
 from pucl.training.monitor import effective_rank, uniformity
 from pucl.training.optimisers import make_optimiser
 from pucl.training.pretraining import PreparedRun, prepare
 from pucl.training.run import train_together
+from pucl.training.sgd import SGD
 from pucl.views import make_view
 
 GRID = Path(__file__).parents[1] / "paper" / "benchmark1.toml"
-TODAY, AUTHORS = "lars", "authors"
-# The authors' optimiser with one of its parts taken away.
+# The stored lines call the former LARS of this package "lars"; the authors' is that of the package now.
+FORMER, AUTHORS = "lars", "authors"
+# The authors' with one of its parts taken away.
 HEAVY_BALL, FREE_VECTORS = "authors without Nesterov", "authors, vectors unscaled"
 
 
-class AuthorsLARS(Optimizer):
-    """LARS as in the authors' released code, which takes it from lightly: every tensor scaled, Nesterov momentum.
+class HeavyBall(LARS):
+    """The authors' LARS without Nesterov: w ← w − lr · v."""
 
-    For a tensor of weights w with gradient g, decay β, momentum m, trust coefficient η and ε = 1e-8::
+    nesterov = False
 
-        d = λ (g + β w),   λ = η ‖w‖ / (‖g‖ + β ‖w‖ + ε)      if ‖w‖ > 0 and ‖g‖ > 0
-        d = g                                                 otherwise
-        v ← m v + d,   w ← w − lr · (d + m v)
 
-    Biases and the parameters of norms are scaled and decayed like all others. A tensor whose gradient is 0 is not
-    decayed: only its momentum moves it. A tensor of zeros, such as the shift of a fresh norm, takes an unscaled step.
-    The learning rate may be a tensor, which a CUDA graph reads anew at every replay.
+class FreeVectors(LARS):
+    """The authors' LARS with biases and norms neither scaled nor decayed: d = g."""
 
-    Args:
-        parameters: the weights.
-        lr: learning rate.
-        momentum: m.
-        weight_decay: β > 0 (without decay the authors' optimiser scales nothing).
-        trust: η.
-        nesterov: False: w ← w − lr · v.
-        scale_vectors: False leaves biases and norms unscaled and without decay, as this package's LARS does: d = g.
+    def directions(self, weights: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        """The d of every tensor."""
+        every = super().directions(weights, gradients, group)
+        return [d if w.ndim > 1 else g for w, g, d in zip(weights, gradients, every, strict=True)]
+
+
+class FormerLARS(SGD):
+    """LARS of this package up to commit d582a34: vectors neither scaled nor decayed, plain momentum.
+
+        v ← m v + d,   w ← w − lr · v,   d = λ (g + β w),   λ = η ‖w‖ / (‖g‖ + β ‖w‖)
+
+    For vectors d = g. Where w or g is 0, λ is 1: a weight without gradient is decayed at the full rate.
     """
 
-    def __init__(
-        self,
-        parameters: Iterable[nn.Parameter],
-        *,
-        lr: float | Tensor,
-        momentum: float = 0.9,
-        weight_decay: float = 1e-4,
-        trust: float = 1e-3,
-        nesterov: bool = True,
-        scale_vectors: bool = True,
-    ) -> None:
-        if not weight_decay > 0:
-            raise ValueError(f"AuthorsLARS: weight_decay must be above 0, got {weight_decay!r}")
-        super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust})
-        self.nesterov, self.scale_vectors = nesterov, scale_vectors
-        for group in self.param_groups:
-            for weight in group["params"]:
-                self.state[weight]["velocity"] = torch.zeros_like(weight)
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of all parameters that have a gradient; nothing waits for the device."""
-        if closure is not None:
-            raise NotImplementedError("AuthorsLARS takes one gradient per step, not a closure")
-        for group in self.param_groups:
-            weights = [weight for weight in group["params"] if weight.grad is not None]
-            if weights:
-                self._update(weights, group)
-
-    def _update(self, weights: list[Tensor], group: dict[str, Any]) -> None:
-        directions, momentum = self._directions(weights, group), group["momentum"]
-        velocities = [self.state[weight]["velocity"] for weight in weights]
-        torch._foreach_mul_(velocities, momentum)
-        torch._foreach_add_(velocities, directions)
-        moves = torch._foreach_add(directions, velocities, alpha=momentum) if self.nesterov else velocities
-        torch._foreach_sub_(weights, torch._foreach_mul(moves, group["lr"]))
-
-    def _directions(self, weights: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+    def directions(self, weights: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """The d of every tensor."""
-        decay = group["weight_decay"]
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
-        size, slope = torch.stack(torch._foreach_norm(weights)), torch.stack(torch._foreach_norm(gradients))
-        ratio = group["trust"] * size / (slope + decay * size + 1e-8)
-        scaled = (size > 0) & (slope > 0)
-        if not self.scale_vectors:
-            matrix = [torch.full((), weight.ndim > 1, device=size.device) for weight in weights]
-            scaled &= torch.stack(matrix)
-        shrink = torch._foreach_mul(weights, torch.where(scaled, ratio * decay, 0.0).unbind())
-        directions = torch._foreach_mul(gradients, torch.where(scaled, ratio, 1.0).unbind())
-        torch._foreach_add_(directions, shrink)
-        return list(directions)
+        decay, trust = group["weight_decay"], 1e-3
+        size, slope = (torch.stack(torch._foreach_norm(tensors)) for tensors in (weights, gradients))
+        ratio = torch.where((size > 0) & (slope > 0), trust * size / (slope + decay * size), 1.0)
+        plain = super().directions(weights, gradients, group)
+        return [r * d if w.ndim > 1 else d for w, d, r in zip(weights, plain, ratio.unbind(), strict=True)]
+
+
+KINDS: Mapping[str, type[SGD]] = MappingProxyType(
+    {FORMER: FormerLARS, AUTHORS: LARS, HEAVY_BALL: HeavyBall, FREE_VECTORS: FreeVectors}
+)
 
 
 @dataclass(frozen=True)
@@ -126,7 +90,7 @@ class Cell:
     Attributes:
         task: data set.
         encoder: network.
-        optimiser: `TODAY`, `AUTHORS`, or the latter with a part taken away.
+        optimiser: `FORMER`, `AUTHORS`, or the latter with a part taken away.
         objective: loss.
         seed: of labels, weights, batches and views.
         output_norm: batch norm on the output of the projection head, as in the released code.
@@ -152,7 +116,7 @@ Group = list[Cell]
 def both(*tasks: str, encoder: str, seeds: tuple[int, ...] = (0,), **changes: Any) -> Group:
     """The runs of a group under both optimisers."""
     return [
-        Cell(task, encoder, name, seed=seed, **changes) for task, seed, name in product(tasks, seeds, (TODAY, AUTHORS))
+        Cell(task, encoder, name, seed=seed, **changes) for task, seed, name in product(tasks, seeds, (FORMER, AUTHORS))
     ]
 
 
@@ -238,15 +202,12 @@ def start(cell: Cell, options: argparse.Namespace) -> PreparedRun:
     if cell.output_norm:
         run.network[1] = with_output_norm(run.network[1]).to(run.device)  # type: ignore[index, operator]
         run.optimiser, run.rate = make_optimiser(config, run.network)
-    if cell.optimiser != TODAY:
-        run.optimiser = AuthorsLARS(
-            [weight for weight in run.network.parameters() if weight.requires_grad],
-            lr=run.rate,
-            momentum=config.momentum,
-            weight_decay=config.weight_decay,
-            nesterov=cell.optimiser != HEAVY_BALL,
-            scale_vectors=cell.optimiser != FREE_VECTORS,
-        )
+    run.optimiser = KINDS[cell.optimiser](
+        [weight for weight in run.network.parameters() if weight.requires_grad],
+        lr=run.rate,
+        momentum=config.momentum,
+        weight_decay=config.weight_decay,
+    )
     return work
 
 

@@ -56,8 +56,10 @@ def test_who_learns_from_the_truth_competes_with_nobody() -> None:
 
 
 def test_outdated_results_are_marked_everywhere() -> None:
-    lines = [line_of(line.cell, outdated=True, accuracy=line.accuracy) for line in results()]
-    page, now = leaderboard(lines), leaderboard([replace(line, revisions={}) for line in lines])
+    page, now = (
+        leaderboard([line_of(line.cell, outdated=outdated, accuracy=line.accuracy) for line in results()])
+        for outdated in (True, False)
+    )
     assert "| 1 | puCL(auto) | improved, cnn7bn | pipeline | 94.00 (1)* |" in page and "88.00 (1)*" in page
     assert "* Made by an earlier revision of the code" in page
     assert "(1)* |" not in now and "88.00 (1)*" not in now and "earlier revision" not in now

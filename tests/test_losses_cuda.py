@@ -5,14 +5,16 @@ import torch
 from torch import Generator, Tensor
 
 from pucl.losses import contrastive_loss, make_objective
+from pucl.losses.pairs import Pairs
 from pucl.losses.partition import HAS_TRITON, Implementation
-from pucl.registry import entries
+from pucl.registry import entries, get
 
 from references import options
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not HAS_TRITON, reason="needs Triton")]
 
 LOSSES = list(entries("losses"))
+EPS = torch.finfo(torch.float32).eps
 
 
 def batch(n: int, d: int, dtype: torch.dtype, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -34,6 +36,21 @@ def distance(found: Tensor, expected: Tensor) -> float:
     return float((found - expected).norm() / expected.norm())
 
 
+class Rounded(Pairs):
+    """Pairs whose log Z is off by one unit in the last place of float32, up or down."""
+
+    def log_partition(self, temperature: float) -> Tensor:
+        exact = super().log_partition(temperature)
+        up = torch.rand(len(exact), generator=Generator().manual_seed(0)) < 0.5
+        return exact + torch.where(up.to(exact.device), EPS, -EPS) * exact.detach().abs()
+
+
+def gradient_of(kind: type[Pairs], name: str, z1: Tensor, z2: Tensor, s: Tensor, tau: float) -> Tensor:
+    a, b = (z.double().requires_grad_() for z in (z1, z2))
+    value = get("losses", name).function(kind.of(a, b, s, "plain"), temperature=tau, **options(name)).mean()
+    return torch.cat(torch.autograd.grad(value, (a, b)))
+
+
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("tau", [0.01, 0.07, 0.5])
 @pytest.mark.parametrize(("n", "d"), [(1, 8), (37, 20), (700, 128), (300, 200)])
@@ -42,8 +59,11 @@ def test_fused_equals_plain_in_float32(name: str, n: int, d: int, tau: float) ->
     expected, gradient = value_and_gradient(name, z1.double(), z2.double(), s, tau, "plain")
     value, found = value_and_gradient(name, z1, z2, s, tau, "fused")
     # Similarities reach 1/τ, and the loss is a difference of such: that many units in the last place of float32.
-    assert value == pytest.approx(expected, rel=2e-6, abs=2e-6 + 8 * torch.finfo(torch.float32).eps / tau)
-    assert distance(found, gradient) < 1e-4 or float(gradient.norm()) < 1e-6
+    assert value == pytest.approx(expected, rel=2e-6, abs=2e-6 + 8 * EPS / tau)
+    # dCL subtracts Nπe^p from Z. A row where that nearly cancels has a gradient of 1/(what is left), which the rounding
+    # of log Z to float32 changes in any implementation; it changes no gradient of the others.
+    unit = distance(gradient_of(Rounded, name, z1, z2, s, tau), gradient) if name == "dcl" else 0.0
+    assert distance(found, gradient) < 1e-4 + 3 * unit or float(gradient.norm()) < 1e-6
 
 
 @pytest.mark.parametrize("name", LOSSES)

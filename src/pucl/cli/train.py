@@ -55,7 +55,7 @@ def pretrain(
     batch_size: Annotated[int | None, _training("Rows per step, over all processes.")] = None,
     optimiser: Annotated[str | None, _training("lars, sgd or adamw.")] = None,
     learning_rate: Annotated[float | None, _training("Largest learning rate of the schedule.")] = None,
-    weight_decay: Annotated[float | None, _training("Of weights; biases and norms have none.")] = None,
+    weight_decay: Annotated[float | None, _training("Of SGD and AdamW not on biases and norms.")] = None,
     clip: Annotated[float | None, _training("Largest norm of the gradient.")] = None,
     labelled_share: Annotated[float | None, _training("Share of labelled rows in every batch.")] = None,
     held_out: Annotated[float | None, _training("Share of labelled positives held out to watch overfitting.")] = None,

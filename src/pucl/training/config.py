@@ -23,8 +23,8 @@ class TrainConfig:
         learning_rate: at the top of the schedule.
         final_learning_rate: where the cosine ends.
         warmup_epochs: epochs of linear warm-up; never more than a tenth of all.
-        momentum: of LARS and SGD.
-        weight_decay: on weights, not on biases and norms.
+        momentum: of LARS (Nesterov's) and SGD.
+        weight_decay: of LARS on everything, of SGD and AdamW not on biases and norms.
         clip: largest norm of the gradient, to which larger ones are scaled down; None for no clipping.
         projection: hidden and output width of the projection head.
         labelled_share: share of labelled rows in every batch; None draws all rows alike. With a larger share than in

@@ -1,4 +1,7 @@
-"""The optimiser of a configuration. Norms and biases are never decayed; the learning rate is a tensor on the device."""
+"""The optimiser of a configuration; the learning rate is a tensor on the device.
+
+LARS scales and decays every tensor; SGD and AdamW do not decay biases and the parameters of norms.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -6,6 +9,7 @@ from torch.optim import AdamW, Optimizer
 
 from pucl.training.config import TrainConfig
 from pucl.training.lars import LARS
+from pucl.training.sgd import SGD
 
 
 def make_optimiser(config: TrainConfig, network: nn.Module) -> tuple[Optimizer, Tensor]:
@@ -20,9 +24,8 @@ def make_optimiser(config: TrainConfig, network: nn.Module) -> tuple[Optimizer, 
         ]
         on_gpu = device.type == "cuda"
         return AdamW([group for group in groups if group["params"]], lr=rate, capturable=on_gpu, foreach=on_gpu), rate
-    trust = 1e-3 if config.optimiser == "lars" else None
-    options = {"momentum": config.momentum, "weight_decay": config.weight_decay}
-    return LARS(parameters, lr=rate, trust=trust, **options), rate
+    kind = LARS if config.optimiser == "lars" else SGD
+    return kind(parameters, lr=rate, momentum=config.momentum, weight_decay=config.weight_decay), rate
 
 
 def state_tensors(optimiser: Optimizer, network: nn.Module) -> dict[str, Tensor]:

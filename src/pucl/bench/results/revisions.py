@@ -27,6 +27,7 @@ STAGES: Mapping[str, int] = MappingProxyType(
     {
         "split": 1,  # data sets, and who is labelled: pucl.data
         "training": 1,  # contrastive training and embeddings: pucl.training, pucl.encoders
+        "lars": 2,  # the optimiser of that name: pucl.training.lars
         "priors": 1,  # estimating π from embeddings: pucl.priors, pucl.ranking
         "labelling": 1,  # from embeddings to pseudo-labels: pucl.ranking, pucl.pseudo_labels
         "heads": 1,  # classifiers of embeddings: pucl.heads
@@ -73,7 +74,7 @@ def _of_encoder(cell: EncoderCell) -> Iterator[tuple[str, int]]:
     yield from _of_prior(cell.prior)
     if is_estimated(cell.prior):  # it is estimated on an encoder trained without labels
         yield from _of_entry("losses", PLAIN)
-    yield from _of_stages("split", "training")
+    yield from _of_stages("split", "training", *(["lars"] if cell.recipe.training.optimiser == "lars" else []))
 
 
 def _of_readout(readout: Readout) -> Iterator[tuple[str, int]]:
