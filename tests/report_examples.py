@@ -90,6 +90,8 @@ def record_of(fit: Fit) -> FitRecord:
             candidate("nearest_centroid", 0.951, 0.921),
         ),
         metrics=pu_scores(fit.logit[held], fit.labelled[held], prior=fit.prior),
+        verdict=Verdict("useful", "a hidden positive ranks above 91% of the unlabelled rows (± 2%; chance is 50%)"),
+        lift=lift(fit.logit[held], fit.labelled[held]),
         diagnostics=(
             "The embedding groups the positives: held-out labelled positives lie in rich clusters (AUC 0.91).",
             "Clusters rich in positives hold 93% of the held-out labelled positives and 31% of the unlabelled rows.",

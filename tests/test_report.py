@@ -40,7 +40,7 @@ from report_examples import (
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 OPTIONAL = (
     *("created", "seconds", "fingerprint", "source", "reasons", "candidates", "metrics", "diagnostics", "warnings"),
-    *("history", "command"),
+    *("history", "command", "verdict", "lift"),
 )
 
 
@@ -92,7 +92,7 @@ def test_page_is_well_formed(page: str) -> None:
 
 
 def test_page_has_every_section(page: str) -> None:
-    expected = "summary warnings prior separation threshold review map training method diagnostics reproduce"
+    expected = "verdict summary warnings prior separation threshold review map training method diagnostics reproduce"
     assert sections_of(page) == expected.split()
 
 
@@ -169,7 +169,7 @@ def test_missing_sections_are_left_out(key: str) -> None:
     empty: dict[str, Any] = {key: () if isinstance(getattr(record, key), tuple) else None}
     page, without = render(record, evidence), render(replace(record, **empty), evidence)
     assert page != without and not Outline(without).open and data_of(without)
-    gone = {"warnings": "warnings", "history": "training", "diagnostics": "diagnostics"}.get(key)
+    gone = key if key in ("warnings", "diagnostics", "verdict") else {"history": "training"}.get(key)
     assert set(sections_of(page)) - set(sections_of(without)) == ({gone} - {None})
 
 
@@ -187,7 +187,7 @@ def test_least_that_can_be_shown() -> None:
     assert sections_of(page) == ["summary", "prior", "separation", "threshold", "method", "reproduce"]
     none = replace(few(evidence_of(fit)), held_logit=np.zeros(0, np.float32), held_labelled=np.zeros(0, bool))
     assert sections_of(render(record, none)) == ["summary", "prior", "method", "reproduce"]
-    assert data_of(render(record, none)) == {"history": [], "lists": {}, "sheets": {}}
+    assert data_of(render(record, none)) == {"bounded": False, "history": [], "lists": {}, "sheets": {}}
 
 
 def test_numbers_that_are_not_finite_never_reach_the_page() -> None:

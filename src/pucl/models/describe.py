@@ -53,8 +53,10 @@ def describe_ranges(ranges: Mapping[str, tuple[float, float]]) -> str:
 
 
 def range_in_words(low: float, high: float) -> str:
-    """A range of a figure; one that starts at 0 is only a bound."""
-    return f"at most {high:.2f}" if low < 0.005 else f"{low:.2f} to {high:.2f}"
+    """A range of a figure; one that starts at 0 is only a bound, and one from 0 to 1 says nothing."""
+    if low >= 0.005:
+        return f"{low:.2f} to {high:.2f}"
+    return f"at most {high:.2f}" if high < 0.995 else "not known"
 
 
 def _choices(choices: Choices) -> str:

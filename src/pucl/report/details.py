@@ -5,13 +5,14 @@ from math import isfinite
 
 from pucl.models.record import CandidateScores, FitRecord
 from pucl.models.schema import Schema
-from pucl.report.markup import Markup, count, element, estimate, join, limited, name, shorten
+from pucl.report.markup import Markup, count, element, estimate, join, limited, name, percent, shorten
 from pucl.selection.scores import Estimate
 
 MAX_CANDIDATES = 60
 MAX_COLUMNS = 300
 LONGEST_COMMAND = 20_000
 MEASURES = (("auc", "AUC"), ("accuracy", "Accuracy"))
+MEASURES_OF_A_BOUND = (("auc", "AUC, labelled against unlabelled"),)  # where π is only bounded
 
 
 def choices(record: FitRecord) -> Markup:
@@ -28,11 +29,14 @@ def candidates(record: FitRecord) -> Markup | None:
     tried = record.candidates[:MAX_CANDIDATES]
     if not tried:
         return None
-    measured = {key: [_measured(candidate, key) for candidate in tried] for key, _ in MEASURES}
+    measures = MEASURES_OF_A_BOUND if record.prior.is_bound else MEASURES
+    measured = {key: [_measured(candidate, key) for candidate in tried] for key, _ in measures}
     scales = {key: _scale([e for e in estimates if e]) for key, estimates in measured.items() if any(estimates)}
-    labels = ("Candidate", *(label for key, label in MEASURES if key in scales))
+    shown = tuple((key, label) for key, label in measures if key in scales)
+    averaged = any(candidate.weight is not None for candidate in tried)
+    labels = ("Candidate", *(label for _, label in shown), *(("Weight",) if averaged else ()))
     head = element("tr", *(element("th", label, scope="col") for label in labels))
-    rows = (_row(candidate, scales) for candidate in tried)
+    rows = (_row(candidate, shown, scales, averaged) for candidate in tried)
     caption = element("caption", "Estimated on held-out rows. Lines show ± one standard error.")
     table = element("table", caption, element("thead", head), element("tbody", *rows), class_="candidates")
     return join(element("h3", "Candidates"), table)
@@ -78,11 +82,18 @@ def _measured(candidate: CandidateScores, key: str) -> Estimate | None:
     return measured if measured is not None and isfinite(measured.value) else None
 
 
-def _row(candidate: CandidateScores, scales: Mapping[str, tuple[float, float]]) -> Markup:
+def _row(
+    candidate: CandidateScores,
+    shown: Sequence[tuple[str, str]],
+    scales: Mapping[str, tuple[float, float]],
+    averaged: bool,
+) -> Markup:
     mark = element("span", "chosen", class_="badge") if candidate.chosen else None
     title = element("th", shorten(candidate.name, 120), " ", mark, scope="row")
-    cells = (_cell(_measured(candidate, key), label, scales[key]) for key, label in MEASURES if key in scales)
-    return element("tr", title, *cells, class_="chosen" if candidate.chosen else None)
+    cells = (_cell(_measured(candidate, key), label, scales[key]) for key, label in shown)
+    weight = "–" if candidate.weight is None else percent(candidate.weight)
+    last = element("td", weight, data_label="Weight") if averaged else None
+    return element("tr", title, *cells, last, class_="chosen" if candidate.chosen else None)
 
 
 def _cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:

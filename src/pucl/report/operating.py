@@ -74,6 +74,7 @@ class OperatingPoints:
         positives: expected number of positives among the rows called positive.
         positives_low: the same with the low end of the interval of π.
         positives_high: the same with the high end.
+        lift: how many times richer in positives the rows called positive are than a random pick; needs no π.
     """
 
     threshold: Floats
@@ -87,6 +88,7 @@ class OperatingPoints:
     positives: Floats
     positives_low: Floats
     positives_high: Floats
+    lift: Floats
 
     @property
     def half(self) -> int:
@@ -106,8 +108,9 @@ def operating_points(
 
         precision t / q,   F1 = 2t / (q + π),   t = min(πr, q),   expected positives = called · t / q
 
-    where r and q are the shares of held-out labelled and unlabelled rows above the threshold. Their errors are
-    binomial with one success and one failure added, those of the ratios follow by propagation.
+    where r and q are the shares of held-out labelled and unlabelled rows above the threshold; the lift is r / q. Errors
+    of shares are binomial with one success and one failure added, those of the ratios follow by propagation. Where π is
+    only bounded, precision and positives are the most they can be.
 
     Args:
         threshold: rising logits (m,).
@@ -124,6 +127,7 @@ def operating_points(
     precision, f1 = _precision(prior.value, r, q_known), 2 * np.minimum(prior.value * r, q) / (q + prior.value)
     of_r, of_q = _ratio(r_error, r), _ratio(q_error, q)
     ends = (end if np.isfinite(end) else prior.value for end in (prior.low, prior.high))
+    positives, low, high = (_expected(called, _precision(share, r, q_known)) for share in (prior.value, *ends))
     return OperatingPoints(
         threshold,
         called,
@@ -133,7 +137,10 @@ def operating_points(
         precision * np.hypot(of_r, of_q),
         r_error,
         f1 * np.hypot(of_r, q_error / (q + prior.value)),
-        *(_expected(called, _precision(share, r, q_known)) for share in (prior.value, *ends)),
+        positives,
+        low,
+        high,
+        r / q_known,
     )
 
 

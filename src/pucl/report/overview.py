@@ -1,12 +1,15 @@
 """The top of the page: the data, the estimates with their assumptions, and a drawing of the class prior."""
 
+from collections.abc import Mapping
 from math import isfinite
 from types import MappingProxyType
 
+from pucl.models.describe import bound_in_words, range_in_words
 from pucl.models.record import FitRecord
 from pucl.priors import PriorEstimate
 from pucl.report.markup import Markup, count, duration, element, estimate, join, moment, percent, shorten
-from pucl.selection.scores import Estimate
+from pucl.selection.lift import Lift
+from pucl.selection.scores import Estimate, PUScores, RankingScores
 
 KINDS = MappingProxyType({"image": "images", "table": "table rows", "vector": "vectors"})
 METRICS = MappingProxyType(
@@ -28,11 +31,25 @@ METRICS = MappingProxyType(
         "nnpu_risk": ("nnPU risk", "Smooth version of the error that cannot fall below 0."),
     }
 )
+WITHOUT_PRIOR = ("recall", "pu_auc", "found")  # the tiles where π is only bounded; the lift comes after the first
+RANGES = MappingProxyType(
+    {
+        "precision": ("Precision", "Share of positives among the unlabelled rows that are called positive."),
+        "f1": ("F1", "Harmonic mean of precision and recall."),
+        "accuracy": ("Accuracy", "Share of the unlabelled rows put in the right class."),
+    }
+)
 ESTIMATED = (
     "Without labelled negatives nothing on this page can be checked against the truth. “Estimated” means: computed "
     "from rows held out of training, assuming that the labelled positives are a random sample of all positives and "
     "that the class prior π is right. If labelled positives differ from the others, for example because they are "
     "easier, the true figures are usually worse."
+)
+ESTIMATED_WITHOUT_PRIOR = (
+    "Without labelled negatives nothing on this page can be checked against the truth. “Estimated” means: computed "
+    "from rows held out of training, assuming that the labelled positives are a random sample of all positives. If "
+    "labelled positives differ from the others, for example because they are easier, the true figures are usually "
+    "worse. What depends on the share of positives, which is not known, is shown as the most it can be or as a range."
 )
 MIDDLE = 26  # pixels from the top to the line of the prior
 
@@ -53,19 +70,36 @@ def facts(record: FitRecord) -> Markup:
     return element("p", " · ".join(part for part in parts if part), class_="facts")
 
 
+def verdict(record: FitRecord) -> Markup | None:
+    """Whether the model is worth using, and why; the heading of its section is the verdict itself."""
+    if record.verdict is None:
+        return None
+    reason = shorten(record.verdict.reason, 600)
+    return element("p", f"{reason[:1].upper()}{reason[1:]}.")
+
+
+def verdict_title(record: FitRecord) -> str:
+    """The heading of the section: "Verdict: useful"."""
+    words = {"useful": "useful", "weak": "weak, ranking only", "do not use": "do not use this model"}
+    return "Verdict" if record.verdict is None else f"Verdict: {words[record.verdict.word]}"
+
+
 def summary(record: FitRecord) -> Markup:
     """One paragraph, the tiles with the estimates, and the assumption below them."""
-    tiles = _tiles(record)
+    tiles, meaning = _tiles(record), ESTIMATED_WITHOUT_PRIOR if record.prior.is_bound else ESTIMATED
     return join(
         element("p", *_lead(record), class_="lead"),
         element("dl", *tiles, class_="tiles") if tiles else None,
-        element("p", element("strong", "What “estimated” means. "), ESTIMATED, class_="note"),
+        element("p", element("strong", "What “estimated” means. "), meaning, class_="note"),
     )
 
 
 def prior_section(record: FitRecord) -> Markup:
     """π in numbers, in a drawing and in a sentence."""
     prior, interval = record.prior, _interval(record.prior)
+    if prior.is_bound:
+        figure = element("p", "π ≤ ", element("span", f"{prior.high:.3f}", class_="value"), class_="figure-line")
+        return join(figure, _drawing(prior), element("p", _bound(record), class_="meaning"))
     value = element("span", f"{prior.value:.3f}", class_="value")
     between = None
     if interval is not None:
@@ -79,21 +113,55 @@ def prior_section(record: FitRecord) -> Markup:
 
 def _lead(record: FitRecord) -> list[object]:
     rows, share = record.rows, record.prior.value
+    expected = count(share * rows.unlabelled)
+    expects = f"It expects {percent(share)} of the unlabelled rows to be positive, about {expected} of them"
+    if record.prior.is_bound:
+        expects = (
+            f"Positives among the unlabelled rows: {bound_in_words(record.prior)}; pass prior= (--prior) if you know it"
+        )
     return [
         f"A classifier of {KINDS[record.kind]}, learned from ",
         element("strong", count(rows.labelled), " labelled positives"),
         " and ",
         element("strong", count(rows.unlabelled), " unlabelled rows"),
-        f". It expects {percent(share)} of the unlabelled rows to be positive, "
-        f"about {count(share * rows.unlabelled)} of them.",
+        f". {expects}.",
     ]
 
 
 def _tiles(record: FitRecord) -> list[Markup]:
-    if record.metrics is None:
+    """The estimates; where π is only bounded, first those that need none, then ranges."""
+    metrics, lifts = record.metrics, [_lift_tile(each) for each in record.lift]
+    if metrics is None:
         return []
-    known: dict[str, Estimate] = {name: getattr(record.metrics, name) for name in METRICS}
+    if isinstance(metrics, PUScores):
+        return [*_metric_tiles(metrics, tuple(METRICS)), *lifts]
+    first, *rest = _metric_tiles(metrics, WITHOUT_PRIOR)
+    return [first, *lifts, *rest, *_range_tiles(record.score_ranges)]
+
+
+def _metric_tiles(metrics: RankingScores, names: tuple[str, ...]) -> list[Markup]:
+    known: dict[str, Estimate] = {name: getattr(metrics, name) for name in names}
     return [_tile(*METRICS[name], value) for name, value in known.items() if isfinite(value.value)]
+
+
+def _range_tiles(ranges: Mapping[str, tuple[float, float]]) -> list[Markup]:
+    known = ((name, ranges[name]) for name in RANGES if name in ranges)
+    return [_worded_tile(*RANGES[name], range_in_words(*ends)) for name, ends in known]
+
+
+def _lift_tile(lift: Lift) -> Markup:
+    share = f"{100 * lift.share:g}%"
+    meaning = f"How many times richer in hidden positives the best {share} are than a random pick: 1 is guessing."
+    error = element("span", f"± {lift.error:.1f}", class_="error")
+    value = element("dd", f"{lift.value:.1f}", " ", error, class_="value")
+    return element(
+        "div", element("dt", f"Lift in the top {share}"), value, element("dd", meaning, class_="meaning"), class_="tile"
+    )
+
+
+def _worded_tile(label: str, meaning: str, words: str) -> Markup:
+    value = element("dd", words, class_="value")
+    return element("div", element("dt", label), value, element("dd", meaning, class_="meaning"), class_="tile")
 
 
 def _tile(label: str, meaning: str, measured: Estimate) -> Markup:
@@ -108,11 +176,12 @@ def _interval(prior: PriorEstimate) -> tuple[float, float] | None:
 
 def _drawing(prior: PriorEstimate) -> Markup:
     interval = _interval(prior)
-    spoken = f"Class prior {prior.value:.3f} on a scale from 0 to 1"
-    spoken += "" if interval is None else f", interval from {interval[0]:.3f} to {interval[1]:.3f}"
+    spoken = f"Class prior {'at most ' if prior.is_bound else ''}{prior.value:.3f} on a scale from 0 to 1"
+    if interval is not None and not prior.is_bound:
+        spoken += f", interval from {interval[0]:.3f} to {interval[1]:.3f}"
     line = element("line", x1="0%", x2="100%", y1=MIDDLE, y2=MIDDLE, class_="axis")
     band = None if interval is None else _band(*interval)
-    point = element("circle", cx=_at(prior.value), cy=MIDDLE, r=7, class_="point")
+    point = None if prior.is_bound else element("circle", cx=_at(prior.value), cy=MIDDLE, r=7, class_="point")
     ticks = join(*(_tick(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)))
     return element("svg", line, ticks, band, point, class_="prior", role="img", aria_label=spoken, height=62)
 
@@ -133,6 +202,16 @@ def _tick(share: float) -> Markup:
 
 def _at(share: float) -> str:
     return f"{100 * share:.2f}%"
+
+
+def _bound(record: FitRecord) -> str:
+    prior, unlabelled = record.prior, record.rows.unlabelled
+    return (
+        f"At most {percent(prior.high)} of the unlabelled rows are positive, {count(prior.high * unlabelled)} of "
+        f"{count(unlabelled)}; it could be far less. Positives and negatives overlap everywhere in this data, so "
+        f"nothing in it can tell. The bound comes from {shorten(prior.method, 60)}. If you know the share, pass it "
+        "to the fit (prior= or --prior): then probabilities, precision and accuracy can be estimated."
+    )
 
 
 def _meaning(record: FitRecord) -> str:

@@ -11,7 +11,7 @@ from pucl.models.evidence import Evidence, Shown
 from pucl.models.record import EpochRecord, FitRecord
 from pucl.report.markup import Markup, shorten
 from pucl.report.operating import Floats, OperatingPoints, grid, histogram, operating_points, sigmoid
-from pucl.selection.scores import pu_scores
+from pucl.selection.scores import pu_scores, ranking_scores
 
 PLACES = 10_000  # of the map in each direction
 MAP_COLUMNS = 12
@@ -28,7 +28,7 @@ _DANGEROUS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u
 
 def page_data(record: FitRecord, evidence: Evidence) -> dict[str, Any]:
     """Everything the scripts of the page draw, but for the thumbnails; parts without rows are absent."""
-    data: dict[str, Any] = {"history": series(record.history), "lists": {}}
+    data: dict[str, Any] = {"bounded": record.prior.is_bound, "history": series(record.history), "lists": {}}
     held = evidence.held_labelled
     if held.any() and not held.all() and len(evidence.quantiles):
         data |= _judged(record, evidence)
@@ -54,14 +54,15 @@ def _judged(record: FitRecord, evidence: Evidence) -> dict[str, Any]:
     prior, at = record.prior, thresholds(record, evidence)
     score, labelled = np.asarray(evidence.held_logit, np.float64), evidence.held_labelled
     bars = histogram(score[labelled], score[~labelled], at.threshold[0], at.threshold[-1])
-    scores = pu_scores(score, labelled, prior=prior.value)
+    scores = ranking_scores(score, labelled)
+    corrected = None if prior.is_bound else pu_scores(score, labelled, prior=prior.value).auc
     separation = {
         "edges": numbers(bars.edges, 4),
         "labelled": numbers(bars.labelled, 5),
         "unlabelled": numbers(bars.unlabelled, 5),
         "counts": [int(labelled.sum()), int((~labelled).sum())],
         "prior": prior.value,
-        "auc": [scores.auc.value, scores.auc.error],
+        "auc": None if corrected is None else [corrected.value, corrected.error],
         "pu_auc": [scores.pu_auc.value, scores.pu_auc.error],
         "pu_auc_at_most": 1 - prior.value / 2,
     }
@@ -77,6 +78,7 @@ def _as_json(at: OperatingPoints, n_unlabelled: int, prior: float) -> dict[str, 
         "called": at.called.tolist(),
         **{name: numbers(getattr(at, name), 4) for name in shares},
         **{name: numbers(getattr(at, name), 1) for name in amounts},
+        "lift": numbers(at.lift, 2),
         "half": at.half,
         "best": at.best,
         "n_unlabelled": int(n_unlabelled),

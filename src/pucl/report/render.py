@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from pucl.errors import RunError, check_share
@@ -12,12 +13,31 @@ from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
 from pucl.report.details import candidates, choices, command, data_facts, diagnostics, warnings
 from pucl.report.markup import Markup, element, fill, join
-from pucl.report.overview import facts, prior_section, summary, title
+from pucl.report.overview import facts, prior_section, summary, title, verdict, verdict_title
 from pucl.report.page_data import as_json, page_data
 from pucl.report.pictures import sheets
 from pucl.report.prepare import usable
 
-UNLINKED = ("summary", "warnings")  # they stand at the top of the page
+UNLINKED = ("verdict", "summary", "warnings")  # they stand at the top of the page
+# How the page calls what a row is ordered by: a probability, or a score where π is only bounded.
+PROBABILITY_WORDS = MappingProxyType(
+    {
+        "score": "probability",
+        "colour": "the probability of being positive",
+        "lowest": "0",
+        "highest": "1",
+        "unsure": "Unlabelled rows with probabilities closest to 0.5: labelling these helps the model most.",
+    }
+)
+SCORE_WORDS = MappingProxyType(
+    {
+        "score": "score",
+        "colour": "the score, from low to high",
+        "lowest": "low",
+        "highest": "high",
+        "unsure": "Unlabelled rows with scores closest to the model's threshold: labelling these helps the model most.",
+    }
+)
 LIMIT = 5_000_000  # bytes of a page, never exceeded
 SCRIPTS = (
     "base",
@@ -43,7 +63,7 @@ def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) 
         evidence: what the fit left behind to look at.
         schema: what the model takes, to name the columns.
     """
-    check_share("pucl.report", "prior", record.prior.value)
+    check_share("pucl.report", "prior", record.prior.value, closed=record.prior.is_bound)
     shown = usable(evidence)
     data = page_data(record, shown)
     parts = _parts(record, schema, data)
@@ -69,7 +89,7 @@ def _parts(record: FitRecord, schema: Schema | None, data: Mapping[str, Any]) ->
         "script": script,
         "facts": facts(record),
         "links": join(*(element("a", label, href=f"#{name}") for name, label, _ in sections if name not in UNLINKED)),
-        "sections": join(*(_section(name, label, content) for name, label, content in sections)),
+        "sections": join(*(_section(name, label, content, record) for name, label, content in sections)),
     }
 
 
@@ -79,16 +99,18 @@ def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
 
 def _sections(record: FitRecord, schema: Schema | None, data: Mapping[str, Any]) -> list[tuple[str, str, Markup]]:
     """Name, heading and content of every section that has something to show."""
-    lists = join(*(Markup(_asset(f"{name}.html")) for name in data["lists"]))
+    words = SCORE_WORDS if record.prior.is_bound else PROBABILITY_WORDS
+    lists = join(*(fill(_asset(f"{name}.html"), **words) for name in data["lists"]))
     sections = [
+        ("verdict", verdict_title(record), verdict(record)),
         ("summary", "Summary", summary(record)),
         ("warnings", "Warnings", warnings(record)),
         ("prior", "Class prior", prior_section(record)),
-        ("separation", "Separation", _drawn("separation", data.get("separation"))),
-        ("threshold", "Threshold", _drawn("threshold", data.get("threshold"))),
+        ("separation", "Separation", _drawn("separation", data.get("separation"), words)),
+        ("threshold", "Threshold", _drawn("threshold", data.get("threshold"), words)),
         ("review", "Review", lists or None),
-        ("map", "Map", _drawn("map", data.get("map"))),
-        ("training", "Training", _drawn("training", data["history"])),
+        ("map", "Map", _drawn("map", data.get("map"), words)),
+        ("training", "Training", _drawn("training", data["history"], words)),
         ("method", "Method", join(choices(record), candidates(record)) or None),
         ("diagnostics", "Diagnostics", diagnostics(record)),
         ("reproduce", "Reproduce", join(command(record), data_facts(record, schema))),
@@ -96,14 +118,20 @@ def _sections(record: FitRecord, schema: Schema | None, data: Mapping[str, Any])
     return [(name, label, content) for name, label, content in sections if content is not None]
 
 
-def _drawn(name: str, present: object) -> Markup | None:
-    return Markup(_asset(f"{name}.html")) if present else None
+def _drawn(name: str, present: object, words: Mapping[str, str]) -> Markup | None:
+    """The frame of a drawing in the words of the page; with ``_bound`` in its name where π is only bounded."""
+    if not present:
+        return None
+    bound = f"{name}_bound.html"
+    own = words is SCORE_WORDS and files("pucl.report").joinpath("assets", bound).is_file()
+    return fill(_asset(bound if own else f"{name}.html"), **words)
 
 
-def _section(name: str, label: str, content: Markup) -> Markup:
-    return element(
-        "section", element("h2", label, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title"
-    )
+def _section(name: str, label: str, content: Markup, record: FitRecord) -> Markup:
+    title, kind = element("h2", label, id=f"{name}-title"), None
+    if name == "verdict" and record.verdict is not None:
+        kind = record.verdict.word.replace(" ", "-")
+    return element("section", title, content, id=name, class_=kind, aria_labelledby=f"{name}-title")
 
 
 def _policy(script: str, style: str) -> str:

@@ -31,6 +31,18 @@ function chance(p) {
   return p.toFixed(edge < 0.001 ? 4 : edge < 0.01 ? 3 : 2);
 }
 
+/** What rows are ordered by: a probability, or a score where the share of positives is only bounded. */
+const SCORE = DATA.bounded ? "Score" : "Probability";
+const NEAREST_TO_SURE = 1e-7; // beyond it single precision knows no difference
+
+/** The score of a row, from the probability that is stored: the number of the axis, or the probability itself. */
+function scoreOf(p) {
+  if (!DATA.bounded || p === null) return p;
+  const inside = Math.min(Math.max(p, NEAREST_TO_SURE), 1 - NEAREST_TO_SURE);
+  return Number(Math.log(inside / (1 - inside)).toFixed(3));
+}
+const scoreText = (p) => (DATA.bounded ? fixed(scoreOf(p), 2) : chance(p));
+
 /** A number of any size in few digits. */
 function brief(value) {
   const size = Math.abs(value);

@@ -45,6 +45,17 @@ function probabilityTicks(at, across) {
   }
 }
 
+/** Ticks of a logit axis in the numbers of the page: probabilities, or scores as they are. */
+function scoreTicks(at, across) {
+  if (!DATA.bounded) return probabilityTicks(at, across);
+  for (const value of roundValues(...across, Math.max(2, (at.right - at.left) / 60))) {
+    at.node.append(
+      svg("line", { class: "axis", x1: at.x(value), x2: at.x(value), y1: at.bottom, y2: at.bottom + 5 }),
+      svg("text", { x: at.x(value), y: at.bottom + 20, "text-anchor": "middle" }, brief(value)),
+    );
+  }
+}
+
 /** Horizontal lines with their values. */
 function levels(at, values, text) {
   for (const value of values) {

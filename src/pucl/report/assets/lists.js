@@ -40,8 +40,8 @@ function startSort(select, own, onOrder) {
   const keys = [
     ["Rank", (i) => i, (a, b) => a - b],
     ["Id", (i) => own.id[i], compare],
-    ["Probability, low first", (i) => own.probability[i], (a, b) => a - b],
-    ["Probability, high first", (i) => own.probability[i], (a, b) => b - a],
+    [`${SCORE}, low first`, (i) => own.probability[i], (a, b) => a - b],
+    [`${SCORE}, high first`, (i) => own.probability[i], (a, b) => b - a],
     ...own.columns.map((column, k) => [column, (i) => own.values[k][i], compareValues(compare)]),
   ];
   select.append(...keys.map(([label], k) => html("option", { value: k }, label)));
@@ -59,14 +59,14 @@ const compareValues = (compare) => (a, b) => {
 };
 
 function asCsv(own, order) {
-  const head = ["rank", "id", "row", "probability", ...own.columns];
-  const line = (i) => [i + 1, own.id[i], own.row[i], own.probability[i], ...own.values.map((column) => column[i])];
+  const head = ["rank", "id", "row", SCORE.toLowerCase(), ...own.columns];
+  const line = (i) => [i + 1, own.id[i], own.row[i], scoreOf(own.probability[i]), ...own.values.map((column) => column[i])];
   return csvText([head, ...order.map(line)]);
 }
 
 function chanceBar(p) {
   const bar = svg("svg", { class: "meter", "aria-hidden": "true" }, svg("rect", { width: `${100 * p}%`, height: "100%" }));
-  return html("span", { class: "chance" }, html("span", {}, chance(p)), bar);
+  return html("span", { class: "chance" }, html("span", {}, scoreText(p)), bar);
 }
 
 /** The end of a long id, which is where file names differ. */
@@ -88,7 +88,7 @@ function cards(own, rows, tiles, sheet, name) {
 function rowTable(own, rows, name) {
   const columns = own.columns.slice(0, FIRST_COLUMNS);
   const rest = own.columns.length - columns.length;
-  const titles = ["#", "Id", "Probability", ...columns, ...(rest ? ["More"] : [])];
+  const titles = ["#", "Id", SCORE, ...columns, ...(rest ? ["More"] : [])];
   const head = html("thead", {}, html("tr", {}, ...titles.map((title) => html("th", { scope: "col" }, title))));
   const body = html("tbody", {}, ...rows.map((i) => tableRow(own, i, columns, rest)));
   return html("table", { class: "rows", "aria-labelledby": `${name}-title` }, head, body);

@@ -90,7 +90,7 @@ function startKeys(canvas, view, { zoom, pan, fit, show, nearestTo }, own) {
 }
 
 const kindOf = (own, i) => (own.labelled[i] ? "labelled positive" : "unlabelled");
-const described = (own, i) => `${own.id[i]}: ${kindOf(own, i)}, probability ${chance(own.probability[i])}`;
+const described = (own, i) => `${own.id[i]}: ${kindOf(own, i)}, ${SCORE.toLowerCase()} ${scoreText(own.probability[i])}`;
 
 /** Fill the card and put it beside the point, inside the map. */
 function showTip(own, i, x, y, view, sheet, tiles) {
@@ -98,7 +98,7 @@ function showTip(own, i, x, y, view, sheet, tiles) {
   tip.hidden = i < 0;
   if (i < 0) return;
   const pairs = [
-    ["Probability", chance(own.probability[i])],
+    [SCORE, scoreText(own.probability[i])],
     ["s", own.labelled[i] ? "1, labelled positive" : "0, unlabelled"],
     ["Row", count(own.row[i])],
     ...own.columns.slice(0, view.width < 500 ? TIP_COLUMNS / 2 : TIP_COLUMNS).map((column, k) => [column, own.values[k][i]]),

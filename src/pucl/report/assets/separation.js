@@ -5,7 +5,7 @@ function startSeparation() {
   const box = byId("separation-chart");
   const scaled = byId("separation-scaled");
   const across = [own.edges[0], own.edges.at(-1)];
-  const factor = () => (scaled.checked ? own.prior : 1);
+  const factor = () => (scaled?.checked ? own.prior : 1);
   let cursor = null;
   let logit = null;
 
@@ -19,10 +19,10 @@ function startSeparation() {
       svg("path", { class: "area-p", d: steps(own.edges, p, at) }),
       svg("line", { class: "axis", x1: at.left, x2: at.right, y1: at.bottom, y2: at.bottom }),
     );
-    probabilityTicks(at, across);
+    scoreTicks(at, across);
     at.node.append(
       svg("text", { x: at.left, y: at.top - 2 }, "density"),
-      svg("text", { x: at.right, y: at.top - 2, "text-anchor": "end" }, "score as a probability →"),
+      svg("text", { x: at.right, y: at.top - 2, "text-anchor": "end" }, DATA.bounded ? "score →" : "score as a probability →"),
     );
     cursor = svg("line", { class: "cursor", y1: at.top, y2: at.bottom });
     at.node.append(cursor);
@@ -34,15 +34,17 @@ function startSeparation() {
   };
   let moveTo = () => {};
   const again = responsive(box, render);
-  scaled.addEventListener("change", () => {
+  scaled?.addEventListener("change", () => {
     byId("separation-hint").hidden = !scaled.checked;
     again();
   });
   say("separation-p", `${count(own.counts[0])} held-out labelled positives`);
   say("separation-u", `${count(own.counts[1])} held-out unlabelled rows`);
-  putEstimate("separation-auc", ...own.auc);
   putEstimate("separation-pu-auc", ...own.pu_auc);
-  say("separation-limit", `A perfect model would have ${own.pu_auc_at_most.toFixed(3)} at this π.`);
+  if (!DATA.bounded) {
+    putEstimate("separation-auc", ...own.auc);
+    say("separation-limit", `A perfect model would have ${own.pu_auc_at_most.toFixed(3)} at this π.`);
+  }
   return (value) => {
     logit = value;
     moveTo(value);
