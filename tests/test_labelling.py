@@ -16,6 +16,7 @@ from model_examples import N, changed, table_model, write_table
 from pucl import PUClassifier, pu_scorer
 from pucl.data.own.rules import ColumnWarning
 from pucl.errors import InputError
+from pucl.fitting.label import label
 from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
 from pucl.models.model import Model
@@ -234,3 +235,26 @@ def test_an_estimator_that_knows_a_bound_only(classifier: PUClassifier, tmp_path
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.predict(x).tolist() == classifier.predict(x).tolist()
+
+
+def test_held_out_scores_are_on_the_scale_of_the_model(classifier: PUClassifier) -> None:
+    """A threshold from held-out rows is of no use where the model scores on another scale."""
+    evidence, temperature = classifier.model_.evidence, classifier.model_.head.temperature
+    assert evidence is not None and abs(temperature - 1) > 0.05, "or this shows nothing"
+    spread = [np.subtract(*np.quantile(part, [0.9, 0.1])) for part in (held(classifier.model_)[0], evidence.quantiles)]
+    assert spread[0] == pytest.approx(spread[1], rel=0.2)
+
+
+def test_a_fit_that_finds_a_bound_promises_nothing_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bound = PriorEstimate.bound(0.7, "cvir")
+    monkeypatch.setattr("pucl.fitting.fit.label", lambda *given: replace(label(*given), prior=bound))
+    x, s, _ = gaussians(300)
+    model = PUClassifier(encoder="raw", head="linear", labeller="cvir", random_state=0).fit(x, s)
+    assert model.prior_is_bound_ and set(model.scores_) == {"pu_auc", "recall", "found"}
+    assert set(model.score_ranges_) == {"precision", "f1", "accuracy"}
+    low, high = model.score_ranges_["precision"]
+    found, recall = model.scores_["found"]["value"], model.scores_["recall"]["value"]
+    assert low == 0 and high == pytest.approx(min(0.7 * recall, found) / found)
+    assert all(candidate.accuracy is None for candidate in model.model_.record.candidates)
+    page = model.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "at most 70 %, it could be far less" in page and "at most 70 %" in model.summary()

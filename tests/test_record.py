@@ -15,6 +15,7 @@ from pucl.models.folder import load_model, read_card, save_model
 from pucl.models.record import METRICS, FitRecord, within_bounds
 from pucl.models.schema import Schema
 from pucl.selection import PUScores
+from pucl.selection.scores import Estimate
 from report_examples import bare_record, bounded_record, image, record_of, table
 
 ABOUT: dict[str, Any] = {  # as models of format 1 have it
@@ -53,13 +54,22 @@ ABOUT: dict[str, Any] = {  # as models of format 1 have it
     "seed": 3,
     "seconds": 14.62,
 }
+
+
+def with_negatives() -> FitRecord:
+    record = bounded_record(table())
+    assert record.metrics is not None
+    known = {"specificity": Estimate(0.9, 0.02), "pn_auc": Estimate(0.8, 0.03)}
+    return replace(record, metrics=replace(record.metrics, **known))
+
+
 RAW = {"encoder": "raw", "objective": None, "labeller": "cvir", "head": "linear", "fine_tuned": None}
 
 
 @pytest.mark.parametrize(
     "record",
-    [record_of(image()), record_of(table()), bare_record(), bounded_record(table())],
-    ids=["image", "table", "bare", "bound"],
+    [record_of(image()), record_of(table()), bare_record(), bounded_record(table()), with_negatives()],
+    ids=["image", "table", "bare", "bound", "negatives"],
 )
 def test_a_record_comes_back_from_json(record: FitRecord) -> None:
     content = json.loads(json.dumps(record.to_dict(), allow_nan=False))

@@ -60,7 +60,7 @@ def gather(
         place=_main_directions(z, 2).numpy().astype(np.float32),
         top=shown(top, side=LARGEST),
         unsure=shown(unsure, side=LARGEST),
-        held_logit=fitted.judged.logits[judged].astype(np.float32),
+        held_logit=(fitted.judged.logits[judged] / fitted.model.head.temperature).astype(np.float32),
         held_labelled=labelled[judged],
         quantiles=_thinned(np.sort(scores)),
         n_unlabelled=len(unlabelled),

@@ -71,6 +71,8 @@ def _estimates(scores: RankingScores, lift: Sequence[Lift]) -> str:
     shown = [("recall", scores.recall)]
     if isinstance(scores, PUScores):
         shown = [("accuracy", scores.proxy_accuracy), ("AUC", scores.auc), ("precision", scores.precision), *shown]
+    if scores.specificity is not None:
+        shown.append(("specificity", scores.specificity))
     figures = [f"{name} {estimate}" for name, estimate in shown]
     if lift:
         values, shares = (

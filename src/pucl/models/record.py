@@ -16,7 +16,8 @@ VERSION = 3  # of the stored record; version 1 is the ``about`` of models of for
 OWNER = "pucl.load_model"
 FROM_FILES = ("source", "source_rows", "id_column", "created", "command")
 METRICS = tuple(field.name for field in fields(PUScores) if field.type is Estimate)
-METRICS_WITHOUT_PRIOR = tuple(field.name for field in fields(RankingScores))
+METRICS_WITHOUT_PRIOR = tuple(field.name for field in fields(RankingScores) if field.type is Estimate)
+METRICS_WITH_NEGATIVES = tuple(field.name for field in fields(RankingScores) if field.type is not Estimate)
 SHARES = ("proxy_accuracy", "proxy_accuracy_one_sample", "zero_one_risk")  # unbiased: noise may push them out of [0, 1]
 
 
@@ -201,8 +202,11 @@ class FitRecord:
 
 def metrics_to_dict(metrics: RankingScores | None) -> dict[str, dict[str, float]]:
     """Value and error of every estimate, by name; empty where there are none."""
+    if metrics is None:
+        return {}
     names = METRICS if isinstance(metrics, PUScores) else METRICS_WITHOUT_PRIOR
-    return {} if metrics is None else {name: asdict(getattr(metrics, name)) for name in names}
+    known = (name for name in METRICS_WITH_NEGATIVES if getattr(metrics, name) is not None)
+    return {name: asdict(getattr(metrics, name)) for name in (*names, *known)}
 
 
 def within_bounds(scores: PUScores) -> PUScores:
@@ -274,9 +278,10 @@ def _prior(content: Mapping[str, Any]) -> PriorEstimate:
 def _metrics(content: Mapping[str, Any], prior: float) -> RankingScores | None:
     if not content:
         return None
-    if set(content) == set(METRICS_WITHOUT_PRIOR):
-        return RankingScores(**{name: _estimate(content[name]) for name in METRICS_WITHOUT_PRIOR})
-    return PUScores(prior=prior, **{name: _estimate(content[name]) for name in METRICS})
+    known = {name: _estimate(content[name]) for name in METRICS_WITH_NEGATIVES if name in content}
+    if set(content) - set(known) == set(METRICS_WITHOUT_PRIOR):
+        return RankingScores(**{name: _estimate(content[name]) for name in METRICS_WITHOUT_PRIOR}, **known)
+    return PUScores(prior=prior, **{name: _estimate(content[name]) for name in METRICS}, **known)
 
 
 def _verdict(content: Mapping[str, Any]) -> Verdict:

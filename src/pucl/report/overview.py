@@ -25,13 +25,24 @@ METRICS = MappingProxyType(
         "precision": ("Precision", "Share of positives among the unlabelled rows that are called positive."),
         "recall": ("Recall", "Share of all positives that are called positive, measured on held-out labelled ones."),
         "f1": ("F1", "Harmonic mean of precision and recall."),
+        "specificity": ("Specificity", "Share of the confirmed negatives that are not called positive."),
+        "pn_auc": (
+            "AUC, labelled against negatives",
+            "Chance that a labelled positive scores above a confirmed negative.",
+        ),
         "found": ("Called positive", "Share of the unlabelled rows that are called positive. Counted, not estimated."),
         "zero_one_risk": ("Error", "Share of the unlabelled rows put in the wrong class. Noise can push it below 0."),
         "upu_risk": ("uPU risk", "Smooth, unbiased version of the error. Noise can push it below 0."),
         "nnpu_risk": ("nnPU risk", "Smooth version of the error that cannot fall below 0."),
     }
 )
-WITHOUT_PRIOR = ("recall", "pu_auc", "found")  # the tiles where π is only bounded; the lift comes after the first
+WITHOUT_PRIOR = (
+    "recall",
+    "pu_auc",
+    "specificity",
+    "pn_auc",
+    "found",
+)  # the tiles where π is only bounded; the lift comes after the first
 RANGES = MappingProxyType(
     {
         "precision": ("Precision", "Share of positives among the unlabelled rows that are called positive."),
@@ -140,8 +151,8 @@ def _tiles(record: FitRecord) -> list[Markup]:
 
 
 def _metric_tiles(metrics: RankingScores, names: tuple[str, ...]) -> list[Markup]:
-    known: dict[str, Estimate] = {name: getattr(metrics, name) for name in names}
-    return [_tile(*METRICS[name], value) for name, value in known.items() if isfinite(value.value)]
+    known: dict[str, Estimate | None] = {name: getattr(metrics, name) for name in names}
+    return [_tile(*METRICS[name], e) for name, e in known.items() if e is not None and isfinite(e.value)]
 
 
 def _range_tiles(ranges: Mapping[str, tuple[float, float]]) -> list[Markup]:
