@@ -19,6 +19,7 @@ class PseudoLabels:
         reliability: how far to trust the pseudo-label, within [0, 1], (n,); labelled positives have 1.
         prior: π, the share of positives among the unlabelled rows, given or estimated by the labeller.
         interval: of that estimate, (low, high), from the same scores; None where the labeller has none.
+        score: of every row by models that did not see it, (n,); None where the labeller has none.
     """
 
     labels: Tensor
@@ -26,6 +27,7 @@ class PseudoLabels:
     reliability: Tensor
     prior: float
     interval: tuple[float, float] | None = None
+    score: Tensor | None = None
 
     @classmethod
     def from_probability(
@@ -53,7 +55,7 @@ class PseudoLabels:
         where f is the score and q the threshold.
         """
         probability = torch.sigmoid(score - threshold_for_share(score[~labelled], prior))
-        return cls.from_probability(probability, labelled, prior=prior, interval=interval)
+        return replace(cls.from_probability(probability, labelled, prior=prior, interval=interval), score=score)
 
     @classmethod
     def from_ranking(cls, ranking: Ranking, labelled: Tensor) -> "PseudoLabels":
@@ -64,12 +66,20 @@ class PseudoLabels:
     def only(self, rows: Tensor) -> "PseudoLabels":
         """Those of some rows, by a mask or by numbers; π̂ stays that of all."""
         return replace(
-            self, labels=self.labels[rows], probability=self.probability[rows], reliability=self.reliability[rows]
+            self,
+            labels=self.labels[rows],
+            probability=self.probability[rows],
+            reliability=self.reliability[rows],
+            score=None if self.score is None else self.score[rows],
         )
 
     def spread(self, among: Tensor) -> "PseudoLabels":
-        """For more rows: these are the rows `among` (m,) marks, and all others are labelled positives."""
+        """For more rows: these are the rows `among` (m,) marks; all others are labelled positives without a score."""
         labels = torch.ones_like(among)
         probability, reliability = (values.new_ones(len(among)) for values in (self.probability, self.reliability))
         labels[among], probability[among], reliability[among] = self.labels, self.probability, self.reliability
-        return replace(self, labels=labels, probability=probability, reliability=reliability)
+        score = None
+        if self.score is not None:
+            score = self.score.new_full((len(among),), torch.nan)
+            score[among] = self.score
+        return replace(self, labels=labels, probability=probability, reliability=reliability, score=score)

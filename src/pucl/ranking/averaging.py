@@ -1,0 +1,179 @@
+"""Several rankers of the same rows: their ranks, averaged with weights that hidden positives decide."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.numerics.auc import auc
+from pucl.ranking.bagged_svm import BAGS, MAX_IN_BAG, fit_bagged_svm
+from pucl.ranking.bags import MAX_IN_BAG as MAX_IN_TREE
+from pucl.ranking.bags import Bools, Floats, Rows
+from pucl.ranking.logistic import fit_linear
+from pucl.ranking.trees import N_TREES, bag_of_trees
+
+SOFTNESS = 2.0  # standard errors of the best AUC by which a ranker's weight falls to 1/e
+SMALLEST = 0.02  # weight below which a ranker is left out
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The training rows of the rankers.
+
+    Attributes:
+        columns: compact rows (n, c), NaN where a value is missing.
+        categories: columns that hold codes.
+        features: standardised features (n, d), finite.
+        labelled: s, (n,).
+        negative: confirmed negatives, (n,); None without any.
+        seed: of everything random.
+    """
+
+    columns: Rows
+    categories: tuple[int, ...]
+    features: Rows
+    labelled: Bools
+    negative: Bools | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A ranker as it was fitted.
+
+    Attributes:
+        name: in words.
+        takes: which rows it takes.
+        fitted: its model, see `MEMBERS`.
+        score: of every row by models that did not see it, (n,).
+        area: AUC of P against U of these scores.
+        error: its standard error.
+        weight: of its ranks in the average.
+    """
+
+    name: str
+    takes: Literal["columns", "features"]
+    fitted: Any
+    score: Floats
+    area: float
+    error: float
+    weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """A ranker to be averaged: its name, the rows it takes, how it is fitted, and about how long that takes.
+
+    Attributes:
+        name: in words.
+        takes: which rows it takes.
+        fit: rows → its model and the out-of-sample scores.
+        seconds: rows → a cautious guess of its time on one slow core.
+    """
+
+    name: str
+    takes: Literal["columns", "features"]
+    fit: Callable[[TableRows], tuple[Any, Floats]]
+    seconds: Callable[[TableRows], float]
+
+
+def _linear(rows: TableRows) -> tuple[Any, Floats]:
+    fitted = fit_linear(rows.features, rows.labelled, seed=rows.seed)
+    return fitted.model, fitted.score
+
+
+def _trees(min_leaf: int, *, random_splits: bool = False) -> Callable[[TableRows], tuple[Any, Floats]]:
+    def fit(rows: TableRows) -> tuple[Any, Floats]:
+        fitted = bag_of_trees(
+            rows.columns, rows.labelled, min_leaf=min_leaf, random_splits=random_splits, categories=rows.categories,
+            negative=rows.negative, seed=rows.seed,
+        )  # fmt: skip
+        return fitted, fitted.score
+
+    return fit
+
+
+def _machines(c: float) -> Callable[[TableRows], tuple[Any, Floats]]:
+    def fit(rows: TableRows) -> tuple[Any, Floats]:
+        return fit_bagged_svm(rows.features, rows.labelled, c=c, seed=rows.seed, negative=rows.negative)
+
+    return fit
+
+
+def _seconds_of_linear(rows: TableRows) -> float:
+    return float(0.05 + 2e-7 * rows.features.size)
+
+
+def _seconds_of_trees(rows: TableRows) -> float:
+    in_bag = 2 * min(int(rows.labelled.sum()), MAX_IN_TREE)
+    grown = N_TREES * in_bag * np.log2(in_bag + 2) * (1 + rows.columns.shape[1] ** 0.5) * 2e-7
+    return float(0.1 + grown + N_TREES * len(rows.columns) * 4e-7)
+
+
+def _seconds_of_machines(rows: TableRows) -> float:
+    m = 2 * min(int(rows.labelled.sum()), MAX_IN_BAG)
+    return 0.1 + BAGS * float(m * m * rows.features.shape[1] * 1e-9 + len(rows.features) * m * 1e-8)
+
+
+LINEAR, SHALLOW, DEEP = "logistic regression", "bagged trees, leaves of 10", "bagged trees, leaves of 1"
+EXTRA, SOFT, HARD = "extra trees, leaves of 5", "bagged support vectors, C = 1", "bagged support vectors, C = 10"
+MEMBERS = (  # the cheapest first; the choice is explained in LOG.md
+    Member(LINEAR, "features", _linear, _seconds_of_linear),
+    Member(SHALLOW, "columns", _trees(10), _seconds_of_trees),
+    Member(EXTRA, "columns", _trees(5, random_splits=True), _seconds_of_trees),
+    Member(DEEP, "columns", _trees(1), _seconds_of_trees),
+    Member(SOFT, "features", _machines(1.0), _seconds_of_machines),
+    Member(HARD, "features", _machines(10.0), _seconds_of_machines),
+)
+
+
+def rank_all(
+    rows: TableRows, *, deadline: float | None = None, members: Sequence[Member] = MEMBERS
+) -> tuple[list[Ranked], list[str]]:
+    """Every ranker fitted and weighed, and the names of those that were left out because time was short.
+
+    Args:
+        rows: training rows.
+        deadline: `time.perf_counter()` by which all should be done; the first is fitted in any case.
+        members: the rankers, the cheapest first.
+    """
+    ranked: list[Ranked] = []
+    skipped = []
+    for member in members:
+        if ranked and deadline is not None and time.perf_counter() + member.seconds(rows) > deadline:
+            skipped.append(member.name)
+            continue
+        fitted, score = member.fit(rows)
+        free = ~rows.labelled if rows.negative is None else ~rows.labelled & ~rows.negative
+        area, error = auc(score[rows.labelled], score[free])
+        ranked.append(Ranked(member.name, member.takes, fitted, score, area, error))
+    return weighed(ranked), skipped
+
+
+def weighed(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """The rankers with their weights; those of hardly any weight are left out.
+
+        w_j ∝ exp((A_j − A) / (2 σ))
+
+    where A_j is the AUC of P against U by scores out of sample, A the largest of them and σ its standard error. Rankers
+    that hidden positives cannot tell apart have about the same weight; a clearly worse one has none.
+    """
+    best = max(ranked, key=lambda each: each.area)
+    weight = np.array([np.exp((each.area - best.area) / (SOFTNESS * max(best.error, 1e-6))) for each in ranked])
+    weight = np.where(weight / weight.sum() < SMALLEST, 0.0, weight)
+    weight /= weight.sum()
+    return [replace(each, weight=float(w)) for each, w in zip(ranked, weight, strict=True)]
+
+
+def rank_among(reference: Floats, score: Floats) -> Floats:
+    """The mid-rank of every score among sorted reference scores, within [0, 1]."""
+    below, upto = (np.searchsorted(reference, score, side=side) for side in ("left", "right"))
+    return np.asarray((below + upto) / (2 * len(reference)))
+
+
+def averaged_score(ranked: Sequence[Ranked]) -> NDArray[np.float64]:
+    """Σ_j w_j r_j: the weighted mean of every row's ranks by scores out of sample, (n,)."""
+    return np.asarray(sum(each.weight * rank_among(np.sort(each.score), each.score) for each in ranked if each.weight))

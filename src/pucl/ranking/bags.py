@@ -1,0 +1,77 @@
+"""Balanced bags: many models of P against as many rows of U, and for every row the mean of those that never saw it."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+Fit = Callable[[NDArray[np.intp], int], Any]  # the rows of a bag and a seed → a model
+Score = Callable[[Any], Floats]  # a model → its score of all rows (n,)
+MAX_IN_BAG = 4000  # rows of P, and of U, in a bag
+FROM_NEGATIVES = 0.5  # largest share of confirmed negatives among the negatives of a bag
+
+
+@dataclass(frozen=True)
+class Bag:
+    """The models of all bags, and the score of every row by the models that never saw it, (n,)."""
+
+    models: tuple[Any, ...]
+    score: Floats
+
+
+def balanced_bag(
+    labelled: Bools, fit: Fit, score: Score, *, n_models: int, seed: int, negative: Bools | None = None
+) -> Bag:
+    """Fit every model to m rows of P and m of U, drawn with replacement, m = n_P up to `MAX_IN_BAG`.
+
+        f(x_i) = mean of f_b(x_i) over the bags b without row i
+
+    Rows of U are few in any bag, so each is judged by nearly all models; a labelled row is judged by about a third. A
+    row that is in all bags has the mean score of its kind. With confirmed negatives up to half of the rows that stand
+    against P are drawn from them.
+
+    Args:
+        labelled: s, (n,).
+        fit: a model from the numbers of its rows, the m of P first, and a seed.
+        score: of all rows by a model.
+        n_models: how many bags.
+        seed: of everything that is drawn.
+        negative: confirmed negatives, (n,).
+    """
+    draw = np.random.default_rng(seed)
+    n, p = len(labelled), np.flatnonzero(labelled)
+    free = np.flatnonzero(~labelled if negative is None else ~labelled & ~negative)
+    known = np.flatnonzero(negative) if negative is not None else np.empty(0, dtype=np.intp)
+    m = min(len(p), MAX_IN_BAG)
+    sure = round(m * min(FROM_NEGATIVES, len(known) / len(p)))
+    bags = []
+    for _ in range(n_models):
+        against = [draw.choice(free, m - sure)] if len(free) else []
+        rows = np.concatenate([draw.choice(p, m), *against, *([draw.choice(known, sure)] if sure else [])])
+        bags.append((rows, int(draw.integers(2**31))))
+
+    def fit_and_score(bag: tuple[NDArray[np.intp], int]) -> tuple[Any, Floats, Bools]:
+        model = fit(*bag)
+        outside = np.ones(n, dtype=bool)
+        outside[bag[0]] = False
+        return model, score(model), outside
+
+    total, count = np.zeros(n), np.zeros(n)
+    models = []
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for model, values, outside in pool.map(fit_and_score, bags):
+            models.append(model)
+            total += np.where(outside, values, 0.0)
+            count += outside
+    mean = total / np.maximum(count, 1)
+    for kind in (labelled, ~labelled):
+        seen = kind & (count > 0)
+        mean[kind & (count == 0)] = mean[seen].mean() if seen.any() else mean[count > 0].mean() if count.any() else 0.0
+    return Bag(tuple(models), mean)

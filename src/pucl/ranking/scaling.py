@@ -1,0 +1,14 @@
+"""Standardised rows for models that need them: zero mean and unit spread of every column."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.ranking.bags import Rows
+
+
+def standardised(rows: Rows) -> tuple[Rows, NDArray[np.float64], NDArray[np.float64]]:
+    """(x − mean) / scale with mean and scale (d,); a constant column keeps scale 1."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    scale = rows.std(axis=0, dtype=np.float64)
+    scale = np.where(scale > 1e-12, scale, 1.0)
+    return ((rows - mean) / scale).astype(np.float32), mean, scale

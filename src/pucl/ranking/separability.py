@@ -1,0 +1,69 @@
+"""Can π be known? Only where a region of the scores holds positives alone; elsewhere P and U give an upper bound."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.numerics.auc import auc
+from pucl.priors import PriorEstimate
+from pucl.priors.bbe import bbe
+
+Floats = NDArray[np.float64]
+REPLICATES, MAX_ROWS = 60, 20_000  # of the bootstrap, and rows of P and of U in it
+LOW, HIGH = 0.05, 0.95  # quantiles of the replicates
+CLEAR_AUC = 0.92  # of P against the negatives that π_low implies, one standard error taken off
+CLEAR_RECALL, CLEAR_PRECISION = 0.8, 0.85  # of which P's tail is looked at, and what π_low implies there
+
+
+def plausible_share(
+    score: Floats, labelled: NDArray[np.bool_], estimate: PriorEstimate | None = None, *, seed: int = 0
+) -> PriorEstimate:
+    """π as an estimate with its interval where the scores separate the classes, otherwise as an upper bound.
+
+        ρ(c) = q_U(c) / q_P(c) = π + (1 − π) q_N(c) / q_P(c) ≥ π
+
+    where q(c) is the share of scores at c or above, and N are the negatives in U. Without negatives nobody knows q_N:
+    the smallest ρ is all that P and U say of π, and it is π itself only if some c has positives alone above it. BBE
+    takes that smallest ρ. [π_low, π_high] are its 5 % and 95 % quantiles over samples drawn again from P and from U.
+
+    The scores *separate* if the smallest plausible share already explains nearly all of P:
+
+        (AUC_PU − σ − π_low/2) / (1 − π_low) ≥ 0.92    and    π_low / ρ(c_0.8) ≥ 0.85
+
+    where the left side of the first is the AUC of P against the negatives that π_low implies, one standard error σ
+    taken off, and the second the precision that π_low implies where 80 % of P lie above c. Then the answer is an
+    estimate. Otherwise it is a bound: π ≤ π_high, and any smaller share fits the data as well. Nothing can rule out
+    that a region of P and U alike holds negatives, too; separable scores make it unlikely, not impossible.
+
+    Args:
+        score: of every row (n,), from models that did not see it.
+        labelled: s, (n,).
+        estimate: π̂ from the same scores, to be kept with its method where they separate; BBE's when not given.
+        seed: of the bootstrap.
+    """
+    draw = np.random.default_rng(seed)
+    p, u = (_some(score[kind], draw) for kind in (labelled, ~labelled))
+    value = bbe(p, u).value
+    again = [bbe(draw.choice(p, len(p)), draw.choice(u, len(u))).value for _ in range(REPLICATES)]
+    low, high = (float(q) for q in np.quantile([*again, value], [LOW, HIGH]))
+    high = min(1.0, max(high, 2 * value - low))  # the smallest of many ratios is too small by chance
+    known = PriorEstimate(value, low, high, "bbe") if estimate is None else estimate
+    if separates(p, u, low):
+        return replace(known, low=min(low, known.value), high=max(high, known.value), is_bound=False)
+    return PriorEstimate(high, 0.0, high, known.method, is_bound=True)
+
+
+def separates(p: Floats, u: Floats, low: float) -> bool:
+    """Whether a share of at least `low` explains nearly all of P; the formulae are in `plausible_share`."""
+    if low >= 1:
+        return False
+    area, error = auc(p, u)
+    clear = (area - error - low / 2) / (1 - low) >= CLEAR_AUC
+    cut = np.quantile(p, 1 - CLEAR_RECALL, method="lower")
+    above = float((u >= cut).mean()) / float((p >= cut).mean())
+    return clear and (above == 0 or low / above >= CLEAR_PRECISION)
+
+
+def _some(score: Floats, draw: np.random.Generator) -> Floats:
+    return score if len(score) <= MAX_ROWS else draw.choice(score, MAX_ROWS, replace=False)
