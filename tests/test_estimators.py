@@ -223,7 +223,7 @@ def test_misaligned_index() -> None:
         ({"encoder": "resnet8"}, "did you mean 'resnet18'"),
         ({"labeller": "cvr"}, "did you mean 'cvir'"),
         ({"objective": "punc"}, "did you mean 'punce'"),
-        ({"head": "nnpu"}, "known: auto, kernel, knn, linear, mlp"),
+        ({"head": "nnpu"}, "known: auto, kernel, knn, linear, mlp, trees"),
         ({"prior": 1.0}, "strictly between 0 and 1"),
         ({"prior": "bb"}, "did you mean 'bbe'"),
         ({"epochs": 0}, "epochs must be a whole number ≥ 1"),

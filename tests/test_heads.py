@@ -193,6 +193,9 @@ def test_heads_are_repeatable_and_leave_the_global_generator_alone(method: str) 
         ("knn", {"temperature": 0}, "head 'knn': temperature must be a finite number > 0; got 0"),
         ("mlp", {"dropout": 1}, "head 'mlp': dropout must be a number in [0, 1); got 1"),
         ("mlp", {"seed": -1}, "head 'mlp': seed must be a whole number ≥ 0; got -1"),
+        ("trees", {"n_trees": 0}, "head 'trees': n_trees must be a whole number ≥ 1; got 0"),
+        ("trees", {"min_leaf": 0}, "head 'trees': min_leaf must be a whole number ≥ 1; got 0"),
+        ("trees", {"seed": -1}, "head 'trees': seed must be a whole number ≥ 0; got -1"),
     ],
 )
 def test_bad_options_of_heads(method: str, options: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ from torch import Generator, nn
 from pucl.errors import InputError
 from pucl.heads import fit_head
 from pucl.heads.calibration import Calibrated
-from pucl.heads.stored import HeadParts, StoredHead, head_from_parts, stored_heads
+from pucl.heads.stored import HeadParts, StoredHead, head_from_parts, heads_of_models, stored_heads
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import entries
 
@@ -32,9 +32,10 @@ def test_a_stored_head_comes_back_the_same(method: str) -> None:
     assert torch.equal(again(z), head(z)) and not again(z).requires_grad
     shifted = Calibrated(head, shift=0.3, temperature=2.0)
     assert torch.equal(Calibrated.from_parts(shifted.to_parts())(z), shifted(z))
+    assert head.takes == shifted.takes == "embedding"
 
 
-@pytest.mark.parametrize("kind", stored_heads())
+@pytest.mark.parametrize("kind", heads_of_models())
 def test_a_kind_is_the_name_of_the_head_that_is_fitted(kind: str) -> None:
     head, _ = fitted(kind)
     assert type(head) is stored_heads()[kind]
@@ -49,7 +50,8 @@ def test_parts_share_no_memory_with_the_head() -> None:
 
 
 def test_a_head_that_cannot_be_stored_is_refused() -> None:
-    with pytest.raises(InputError, match="head must be kernel or knn or linear or mlp; got Identity"):
+    kinds = "blend or kernel or knn or linear or mlp or support_vectors or trees"
+    with pytest.raises(InputError, match=f"head must be {kinds}; got Identity"):
         Calibrated(nn.Identity(), shift=0.0).to_parts()
     with pytest.raises(KeyError):
         head_from_parts(HeadParts("forest", {}, {}))

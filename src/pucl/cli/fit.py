@@ -83,8 +83,8 @@ def fit(
     head: Annotated[
         str | None,
         typer.Option(
-            help="Classifier on the embedding: linear, kernel, mlp, knn or auto.",
-            autocompletion=words("auto", "linear", "kernel", "mlp", "knn"),
+            help="Classifier on the embedding: linear, kernel, mlp, knn, trees or auto.",
+            autocompletion=words("auto", "linear", "kernel", "mlp", "knn", "trees"),
             rich_help_panel=MODEL,
         ),
     ] = None,

@@ -45,8 +45,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             axes if they have more columns), or ``"auto"``.
         view: a registered view, a function ``(x, generator) → x``, or ``"auto"``: chosen by the kind of rows.
         labeller: a registered pseudo-labeller, or ``"auto"``.
-        head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"`` or ``"auto"``: linear on a trained embedding; on raw rows
-            linear too, unless a kernel or the nearest rows rank hidden positives better.
+        head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"``, ``"trees"`` or ``"auto"``: linear on a trained
+            embedding; on raw rows linear too, unless a kernel or the nearest rows rank hidden positives better.
         kind: ``"image"``, ``"table"`` or ``"vector"``; chosen by X when not given: a matrix is a table unless it
             looks like embeddings (128 columns or more, or all rows of the same norm).
         categorical: columns whose numbers are categories.

@@ -10,7 +10,7 @@ from torch import device as Device
 
 from pucl.encoders.plain import PCA, RAW
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number, unknown_name
-from pucl.heads.stored import stored_heads
+from pucl.heads.stored import heads_of_models
 from pucl.labels import check_labels
 from pucl.models.record import TrainingChoices
 from pucl.models.schema import Schema
@@ -58,8 +58,8 @@ class FitOptions:
             part = getattr(self, name)
             if isinstance(part, str) and part != AUTO:
                 object.__setattr__(self, name, get(family, part).name)
-        if self.head not in (AUTO, *stored_heads()):
-            raise unknown_name("head of a model", self.head, (AUTO, *stored_heads()))
+        if self.head not in (AUTO, *heads_of_models()):
+            raise unknown_name("head of a model", self.head, (AUTO, *heads_of_models()))
         self._check_prior()
         check_positive(self.owner, "temperature", self.temperature)
         for name, low in (("epochs", 1), ("batch_size", 2)):

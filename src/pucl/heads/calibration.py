@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument, check_positive, check_share
-from pucl.heads.stored import HeadParts, StoredHead, head_from_parts, stored_heads
+from pucl.heads.stored import HeadParts, StoredHead, Takes, head_from_parts, stored_heads
 
 OWNER = "pucl.heads.calibrate"
 HALVINGS = 100  # enough to use up the digits of a float64
@@ -96,8 +96,13 @@ class Calibrated(nn.Module):
         shift = calibrate(head(z[~labelled]), prior, temperature=temperature)
         return cls(head, shift=shift, temperature=temperature)
 
+    @property
+    def takes(self) -> Takes:
+        """What the head inside takes: embeddings, or the rows of a model themselves."""
+        return self.head.takes if isinstance(self.head, StoredHead) else "embedding"
+
     def forward(self, z: Tensor) -> Tensor:
-        """Calibrated logits (n,) of embeddings (n, k)."""
+        """Calibrated logits (n,) of embeddings (n, k), or of rows."""
         logits: Tensor = self.head(z)
         return logits / self.temperature + self.shift
 
