@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pucl.data.own import ReadOptions
+from pucl.data.own import ReadOptions, Table, TableTransform
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.fitting.from_files import fit_files
@@ -20,11 +21,13 @@ from pucl.heads.calibration import Calibrated
 from pucl.heads.kernel import KernelHead
 from pucl.heads.knn import knn
 from pucl.heads.mlp import MLPHead
+from pucl.heads.trees import CategoryValues, trees
 from pucl.models.model import Model
 from pucl.models.record import Choices, FitRecord, RowCounts
 from pucl.models.schema import Schema
 from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
+from tree_examples import blend
 
 N, LABELLED = 60, 20
 QUICK: dict[str, Any] = {"encoder": "raw", "head": "linear", "labeller": "pupl", "prior": 0.3}
@@ -105,6 +108,7 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
             "kernel": KernelHead(torch.randn(5, dim), torch.randn(5), torch.tensor(0.1), width=0.5),
             "mlp": MLPHead(dim, 8, seed=0),
             "knn": knn(neighbours, labelled, pseudo, k=5, temperature=0.5, centred=True, whitening=0.5),
+            "trees": trees(neighbours, labelled, pseudo, n_trees=9, min_leaf=1),
         }
         record = FitRecord(
             schema.kind, RowCounts(20, 4, 16), PriorEstimate(0.3, 0.3, 0.3, "given"), Choices(encoder, "pupl", head)
@@ -112,6 +116,36 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
         inner = heads[head].eval().requires_grad_(False)
         calibrated = Calibrated(inner, shift=0.2, temperature=2.0)
         return Model(schema, network.eval().requires_grad_(False), encoder, calibrated, record)
+
+
+def mixed_table(n: int, *, seed: int = 0, new: bool = False, without: str | None = None) -> Table:
+    """Numbers and booleans with gaps, and cities, some of them missing; `new` adds cities that training never saw."""
+    rng = np.random.default_rng(seed)
+    age, height = 40 + 10 * rng.normal(size=n), np.round(1.7 + 0.1 * rng.normal(size=n), 2)
+    age[rng.random(n) < 0.1] = np.nan
+    cities = ["Bonn", "Kiel", "Rome", None, *["Paris", "Oslo"][: 2 * new]]
+    columns: dict[str, tuple[str, Any]] = {
+        "age": ("number", age),
+        "city": ("category", np.array(cities, dtype=object)[rng.integers(len(cities), size=n)]),
+        "height": ("number", height),
+        "flag": ("bool", (rng.random(n) < 0.4).astype(float)),
+    }
+    kept = {name: column for name, column in columns.items() if name != without}
+    return Table({k: kind for k, (kind, _) in kept.items()}, {k: v for k, (_, v) in kept.items()}, n)
+
+
+def blend_model(*, with_categories: bool = True) -> Model:
+    """A model of a mixed table whose head takes the columns themselves."""
+    table = mixed_table(300, without=None if with_categories else "city")
+    transform = TableTransform.fit(table)
+    rows = torch.from_numpy(transform.compact(table))
+    schema = Schema("table", (len(transform.features),), dict(table.types), transform=transform)
+    values = None
+    if with_categories:
+        values = CategoryValues(torch.tensor([1]), torch.tensor([[0.2, 0.9, 0.5]]), torch.tensor([0.4]))
+    goal = (torch.nan_to_num(rows[:, 0]) + rows[:, -2] + rows[:, -1] > 0.3).int().numpy()
+    plain = random_model(schema, "raw")
+    return replace(plain, head=Calibrated(blend(transform.expand, rows, goal, values), shift=-0.3, temperature=1.3))
 
 
 def sha256(data: bytes) -> str:

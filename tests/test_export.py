@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from model_examples import N, random_model, table_model, vectors
+from model_examples import N, blend_model, mixed_table, random_model, table_model, vectors
 from pucl.data.own import Table
-from pucl.encoders.embedding import embed
 from pucl.errors import InputError, RunError
 from pucl.models import export
 from pucl.models.export import export_onnx
+from pucl.models.folder import load_model, save_model
 from pucl.models.model import Model
 from pucl.models.schema import Schema, learn_schema
 from pucl.registry import entries
@@ -39,8 +40,9 @@ def exported(model: Model, tmp_path: Path) -> tuple[Any, dict[str, str]]:
 
 def check(session: Any, rows: Any, expected: torch.Tensor) -> None:
     """One, two and many rows: the batch is dynamic. The scores are no trivial ones."""
-    for n in (1, 2, len(rows)):
-        (found,) = session.run(["probability"], {"rows": rows[:n]})
+    given = rows if isinstance(rows, dict) else {"rows": rows}
+    for n in (1, 2, len(expected)):
+        (found,) = session.run(["probability"], {name: part[:n] for name, part in given.items()})
         np.testing.assert_allclose(found, torch.sigmoid(expected[:n]).numpy(), rtol=0, atol=1e-4)
     assert float(torch.sigmoid(expected).std()) > 1e-3
 
@@ -71,14 +73,58 @@ def learn_schema_of(table: Table) -> tuple[Schema, torch.Tensor]:
 
 
 @pytest.mark.slow
-def test_tables_with_categories_take_features(tmp_path: Path) -> None:
+def test_tables_with_categories_take_numbers_and_text(tmp_path: Path) -> None:
     model = table_model(tmp_path)
-    assert model.schema.transform is not None
     session, about = exported(model, tmp_path)
-    assert json.loads(about["features"]) == list(model.schema.transform.features) and "columns" not in about
-    features = torch.randn(9, *model.schema.shape)
-    with torch.no_grad():
-        check(session, features.numpy(), model.head(embed(model.encoder, features)))
+    assert [json.loads(about[name]) for name in ("numbers", "categories")] == [["age", "height"], ["city"]]
+    cities = np.array([["Kiel"], ["Ulm"], ["Bonn"], ["nowhere"], [""]] * 3, dtype=object)
+    numbers = np.stack([RNG.normal(45, 5, size=15), RNG.normal(1.7, 0.1, size=15)], axis=1)
+    numbers[::4, 1] = np.nan
+    known = np.array([city or None for city in cities[:, 0]], dtype=object)
+    values = {"age": numbers[:, 0], "city": known, "height": numbers[:, 1]}
+    table = Table({name: model.schema.columns[name] for name in values}, values, 15)
+    with pytest.warns(UserWarning, match="column 'city'"):
+        expected = model.logits(model.schema.encode(table))
+    check(session, {"numbers": numbers, "categories": cities}, expected)
+
+
+@pytest.mark.slow
+def test_a_table_of_categories_only(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts = {name: rng.choice(np.array(["a", "b", "c"], dtype=object), size=N) for name in ("first", "second")}
+    schema, compact = learn_schema_of(Table({"first": "category", "second": "category"}, texts, N))
+    model = random_model(schema, "raw")
+    session, about = exported(model, tmp_path)
+    assert json.loads(about["numbers"]) == [] and [given.name for given in session.get_inputs()] == ["categories"]
+    check(session, {"categories": np.stack(list(texts.values()), axis=1)}, model.logits(compact))
+
+
+@pytest.mark.slow
+def test_trees_on_an_embedding(tmp_path: Path) -> None:
+    model = random_model(learn_schema(vectors(), kind="vector")[0], "mlp", "trees")
+    session, _ = exported(model, tmp_path)
+    check(session, vectors(), model.logits(torch.from_numpy(vectors())))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_categories", [False, True])
+def test_a_blend_of_trees_support_vectors_and_a_linear_head(tmp_path: Path, with_categories: bool) -> None:
+    """The whole way from columns to the probability, on rows with gaps, ties and categories that training never saw."""
+    model = blend_model(with_categories=with_categories)
+    save_model(tmp_path / "folder", model)
+    model = load_model(tmp_path / "folder")
+    session, _ = exported(model, tmp_path)
+    table = mixed_table(400, seed=5, new=True) if with_categories else mixed_table(400, seed=5, without="city")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = model.logits(model.schema.encode(table))
+    numbers = np.stack([table.values[name] for name in ("age", "height", "flag")], axis=1)
+    if not with_categories:
+        check(session, numbers, expected)
+        return
+    city = np.array([[text or ""] for text in table.values["city"]], dtype=object)
+    assert {"", "Paris", "Rome"} <= set(city[:, 0])
+    check(session, {"numbers": numbers, "categories": city}, expected)
 
 
 @pytest.mark.slow
@@ -117,7 +163,7 @@ def test_images_of_floats_come_on_the_scale_of_training(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        export, "expected_scores", lambda _model, _graph, rows: np.full(len(rows), 0.123, dtype=np.float32)
+        export, "expected_scores", lambda _model, trial: np.full(len(trial.content), 0.123, dtype=np.float32)
     )
     with pytest.raises(RunError, match="onnxruntime differs from the model"):
         export_onnx(random_model(Schema("vector", (4,)), "raw"), tmp_path / "model.onnx")

@@ -57,7 +57,7 @@ def test_a_table_model_comes_back(people: Model, folder: Path) -> None:
     np.testing.assert_array_equal(found.evidence.quantiles, people.evidence.quantiles)
 
 
-@pytest.mark.parametrize("head", ["linear", "kernel", "mlp", "knn"])
+@pytest.mark.parametrize("head", ["linear", "kernel", "mlp", "knn", "trees"])
 def test_every_head_comes_back(tmp_path: Path, head: str) -> None:
     model = random_model(VECTOR, "mlp", head)
     found = load_model(save_model(tmp_path, model))

@@ -118,7 +118,7 @@ def export(
     onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
     as_json: AsJson = False,
 ) -> None:
-    """Export a model as one ONNX file: encoder, normalisation and head, checked against onnxruntime.
+    """Export a model as one ONNX file: all steps from columns or images to probabilities, checked by onnxruntime.
 
     Example: pucl export model --onnx model.onnx
     """

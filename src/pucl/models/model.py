@@ -24,7 +24,7 @@ class Model:
         schema: how rows come in.
         encoder: rows → embeddings.
         encoder_name: the name of a registered encoder; None for the user's own network.
-        head: embeddings → calibrated logits.
+        head: embeddings, or rows where it takes these, → calibrated logits.
         record: what it was trained on, how, and how good it is.
         evidence: rows and scores that a report shows.
     """
@@ -54,18 +54,21 @@ class Model:
     @torch.no_grad()
     def logits(self, rows: Tensor) -> Tensor:
         """Calibrated logits (n,) of rows as `schema.encode` gives them: positive above 0."""
-        logits: Tensor = self.head(self.embed(rows))
+        logits: Tensor = self.head(rows if self.head.takes == "rows" else self.embed(rows))
         return logits
 
 
 class RowsToProbability(nn.Module):
-    """Encoder, normalisation and head in one: rows → the probability of being positive, (n,)."""
+    """All steps in one: rows as `schema.encode` gives them → the probability of being positive, (n,)."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.encoder, self.head = model.encoder, model.head
+        self.head, self.encoder, self.expand = model.head, model.encoder, model.schema.expand
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Probabilities (n,) of rows as the encoder takes them."""
-        logits: Tensor = self.head(F.normalize(self.encoder(rows), dim=1))
+        """Probabilities (n,) of rows."""
+        if self.head.takes == "embedding":
+            features = rows if self.expand is None else self.expand(rows)
+            rows = F.normalize(self.encoder(features), dim=1)
+        logits: Tensor = self.head(rows)
         return torch.sigmoid(logits)

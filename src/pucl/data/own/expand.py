@@ -74,5 +74,6 @@ class Expand(nn.Module):
         if self.plain:
             return number
         other = (x >= self.value) | (x < 0)  # both are False for NaN
-        indicator = torch.where(self.kind == MISSING, missing, torch.where(self.kind == OTHER, other, x == self.value))
+        indicator = (self.kind == MISSING) & missing | (self.kind == OTHER) & other  # onnxruntime picks no booleans
+        indicator = indicator | (self.kind == CATEGORY) & (x == self.value)
         return torch.where(self.kind == NUMBER, number, indicator.to(number.dtype))
