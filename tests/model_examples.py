@@ -21,12 +21,13 @@ from pucl.heads.calibration import Calibrated
 from pucl.heads.kernel import KernelHead
 from pucl.heads.knn import knn
 from pucl.heads.mlp import MLPHead
-from pucl.heads.trees import CategoryValues, trees
+from pucl.heads.trees import trees
 from pucl.models.model import Model
 from pucl.models.record import Choices, FitRecord, RowCounts
 from pucl.models.schema import Schema
 from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.categories import CategoryValues
 from tree_examples import blend
 
 N, LABELLED = 60, 20
@@ -142,7 +143,7 @@ def blend_model(*, with_categories: bool = True) -> Model:
     schema = Schema("table", (len(transform.features),), dict(table.types), transform=transform)
     values = None
     if with_categories:
-        values = CategoryValues(torch.tensor([1]), torch.tensor([[0.2, 0.9, 0.5]]), torch.tensor([0.4]))
+        values = CategoryValues((1,), np.array([[0.2, 0.9, 0.5]], np.float32), np.array([0.4], np.float32))
     goal = (torch.nan_to_num(rows[:, 0]) + rows[:, -2] + rows[:, -1] > 0.3).int().numpy()
     plain = random_model(schema, "raw")
     return replace(plain, head=Calibrated(blend(transform.expand, rows, goal, values), shift=-0.3, temperature=1.3))

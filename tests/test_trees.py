@@ -15,8 +15,9 @@ from pucl.heads import fit_head
 from pucl.heads import trees as module
 from pucl.heads.flat_trees import FlatTrees, floor_float32
 from pucl.heads.stored import HeadParts, head_from_parts
-from pucl.heads.trees import CategoryValues, Trees
+from pucl.heads.trees import Trees
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.categories import CategoryValues
 from tree_examples import Array, bag, boosted, mean_share, table
 
 
@@ -106,13 +107,14 @@ def test_the_size_of_the_pieces_does_not_matter(
 
 def test_categories_become_numbers() -> None:
     x, goal = table(500)
-    values = CategoryValues(torch.tensor([2, 1]), torch.tensor([[5.0, -1.0], [0.5, 0.25]]), torch.tensor([0.75, 9.0]))
+    values = CategoryValues((2, 1), np.array([[5.0, -1.0], [0.5, 0.25]], np.float32), np.array([0.75, 9.0], np.float32))
     codes, _ = table(400, seed=2)
     rng = np.random.default_rng(0)
     codes[:, 1:3] = rng.choice(np.array([-1, 0, 1, 2, np.nan]), size=(400, 2))  # −1 and 2 are not known
     numbers = codes.copy()
-    for i, j in enumerate(values.columns.tolist()):
-        own = {-1.0: values.default[i], 0.0: values.table[i, 0], 1.0: values.table[i, 1], 2.0: values.default[i]}
+    for i, j in enumerate(values.columns):
+        first, second = values.table[i]
+        own = {-1.0: values.default[i], 0.0: first, 1.0: second, 2.0: values.default[i]}
         numbers[:, j] = [own.get(float(code), code) for code in codes[:, j]]
     trees = bag(x, goal)
     given = torch.from_numpy(codes)
@@ -147,7 +149,7 @@ def test_rows_of_another_width_are_refused(wrong: int) -> None:
 
 def test_trees_and_categories_come_back_the_same() -> None:
     x, goal = table(300)
-    values = CategoryValues(torch.tensor([2]), torch.tensor([[5.0, -1.0, 0.5]]), torch.tensor([0.75]))
+    values = CategoryValues((2,), np.array([[5.0, -1.0, 0.5]], np.float32), np.array([0.75], np.float32))
     for head in (Trees.of_sklearn(bag(x, goal), values, link="logit"), Trees.of_boosting(boosted(x, goal))):
         parts = head.to_parts()
         again = head_from_parts(parts)
@@ -176,6 +178,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "link": lambda _: {"link": "probit"},
     "base": lambda _: {"base": NAN},
     "column of categories": lambda p: {"columns": put(p["columns"], 0, 6)},
+    "columns in halves": lambda p: {"columns": p["columns"] + 0.5},
     "table": lambda p: {"table": p["table"][:, :0]},
     "table with gaps": lambda p: {"table": p["table"] * NAN},
     "default": lambda _: {"default": torch.zeros(2)},
@@ -193,7 +196,7 @@ def put(tensor: torch.Tensor, at: int, value: float) -> torch.Tensor:
 @pytest.mark.parametrize("change", CHANGES)
 def test_tampered_trees_are_refused(change: str) -> None:
     x, goal = table(200)
-    values = CategoryValues(torch.tensor([2]), torch.tensor([[5.0, -1.0, 0.5]]), torch.tensor([0.75]))
+    values = CategoryValues((2,), np.array([[5.0, -1.0, 0.5]], np.float32), np.array([0.75], np.float32))
     parts = Trees.of_sklearn(bag(x, goal, n=3), values).to_parts()
     changed = CHANGES[change]({**parts.tensors, **parts.options})
     options = {name: changed.get(name, value) for name, value in parts.options.items()}

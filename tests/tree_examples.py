@@ -14,7 +14,8 @@ from pucl.data.own.expand import Expand
 from pucl.heads import LinearHead
 from pucl.heads.blend import Blend, Member, reference_scores
 from pucl.heads.support_vectors import SupportVectors
-from pucl.heads.trees import CategoryValues, Trees
+from pucl.heads.trees import Trees
+from pucl.ranking.categories import CategoryValues
 
 Array = NDArray[Any]
 
@@ -52,10 +53,7 @@ def boosted(x: Array, goal: Array, **options: Any) -> Any:
 
 def blend(expand: Expand, rows: Tensor, goal: Array, categories: CategoryValues | None = None) -> Blend:
     """Trees, boosted trees, support vectors and a linear head, fitted on rows as a table gives them."""
-    x = rows.numpy().copy()
-    if categories is not None:
-        for i, j in enumerate(categories.columns.tolist()):
-            x[:, j] = [np.nan if np.isnan(v) else _number(categories, i, int(v)) for v in x[:, j]]
+    x = rows.numpy() if categories is None else categories.apply(rows.numpy())
     with torch.no_grad():
         features = expand(rows).numpy()
     mean, scale = features.mean(axis=0), features.std(axis=0) + 0.1
@@ -71,8 +69,3 @@ def blend(expand: Expand, rows: Tensor, goal: Array, categories: CategoryValues 
     seen = {"columns": rows, "features": torch.from_numpy(features)}
     members = [Member(n, head, on, reference_scores(head(seen[on]).detach()), w) for n, head, on, w in heads]
     return Blend(members, expand)
-
-
-def _number(categories: CategoryValues, i: int, code: int) -> float:
-    known = 0 <= code < categories.table.shape[1]
-    return float(categories.table[i, code] if known else categories.default[i])

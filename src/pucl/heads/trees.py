@@ -1,7 +1,6 @@
 """Ensembles of trees: a bag or boosted trees of scikit-learn as tensors, and a bag of trees as a head."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -12,6 +11,7 @@ from pucl.errors import Described, bad_argument, check_count, is_number
 from pucl.heads.flat_trees import LEAF, FlatTrees
 from pucl.heads.stored import HeadParts, StoredHead
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.categories import CategoryValues
 from pucl.registry import register
 from pucl.seeds import seed_of
 
@@ -21,21 +21,6 @@ ROWS, NUMBERS, PAIRS = 2048, 2**20, 2**17  # rows, their values, and pairs of a 
 CLEARED = frozenset(range(8, 1000, 4))  # levels after which the pairs that have reached a leaf are cleared away
 NODES = ("feature", "threshold", "missing_left", "value", "roots")
 CATEGORIES = ("columns", "table", "default")
-
-
-@dataclass(frozen=True)
-class CategoryValues:
-    """Numbers that stand for the codes of categories, for trees that split numbers only.
-
-    Attributes:
-        columns: the columns of codes, (k,) whole numbers.
-        table: the number of code j of column columns[i] is table[i, j], (k, m).
-        default: the number of any other code, such as −1 for a value that training never saw, (k,).
-    """
-
-    columns: Tensor
-    table: Tensor
-    default: Tensor
 
 
 class Trees(StoredHead):
@@ -52,7 +37,7 @@ class Trees(StoredHead):
 
     Attributes:
         feature, threshold, missing_left, value, roots: the trees, see `FlatTrees`.
-        columns, table, default: see `CategoryValues`; None without categories.
+        columns, table, default: see `CategoryValues`, (k,), (k, m) and (k,); None without categories.
         n_columns: c.
         link: how values become a score.
         base: b.
@@ -86,9 +71,9 @@ class Trees(StoredHead):
         trees.check(n_columns)
         for name in NODES:
             self.register_buffer(name, getattr(trees, name))
-        checked = None if categories is None else _checked(categories, n_columns)
-        for name in CATEGORIES:
-            self.register_buffer(name, getattr(checked, name, None))
+        numbers = (None, None, None) if categories is None else _tensors(categories, n_columns)
+        for name, tensor in zip(CATEGORIES, numbers, strict=True):
+            self.register_buffer(name, tensor)
         self.n_columns, self.link, self.base, self.depth = n_columns, link, float(base), trees.depth()
         leaf = trees.feature == LEAF
         # Rows are held twice, with +∞ and with −∞ for what is missing: one comparison decides all.
@@ -161,8 +146,12 @@ class Trees(StoredHead):
         """The stored trees; what cannot be trees raises KeyError or ValueError."""
         tensors, options = parts.tensors, parts.options
         trees = FlatTrees(**{name: tensors[name] for name in NODES})
-        held = [name for name in CATEGORIES if name in tensors]
-        categories = CategoryValues(**{name: tensors[name] for name in CATEGORIES}) if held else None
+        categories = None
+        if any(name in tensors for name in CATEGORIES):
+            columns, table, default = (tensors[name].numpy() for name in CATEGORIES)
+            if columns.dtype != np.int64 or columns.ndim != 1:
+                raise ValueError("columns of the categories are no vector of whole numbers")
+            categories = CategoryValues(tuple(columns.tolist()), table, default)
         return cls(trees, categories, n_columns=options["n_columns"], link=options["link"], base=options["base"])
 
     def _numbers(self, x: Tensor) -> Tensor:
@@ -227,19 +216,17 @@ class Trees(StoredHead):
         return sums / n if self.link == "mean" else torch.logit((sums + 0.5) / (n + 1))
 
 
-def _checked(categories: CategoryValues, n_columns: int) -> CategoryValues:
-    """The same in the types of the head; a ValueError where columns, table and default do not fit."""
-    columns, table, default = categories.columns, categories.table.float(), categories.default.float()
-    k = len(columns)
-    if columns.ndim != 1 or columns.is_floating_point() or table.ndim != 2 or default.shape != (k,):
-        raise ValueError("columns, table and default of the categories have wrong shapes")
-    if len(table) != k or k == 0 or table.shape[1] == 0 or len(torch.unique(columns)) != k:
-        raise ValueError(f"{k} columns and a table of shape {tuple(table.shape)} of the categories do not fit")
-    if bool((columns < 0).any()) or bool((columns >= n_columns).any()):
-        raise ValueError(f"a column of categories is outside of 0 … {n_columns - 1}")
+def _tensors(categories: CategoryValues, n_columns: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Columns (k,), table (k, m) and default (k,); a ValueError where they do not fit."""
+    table, default = torch.tensor(categories.table).float(), torch.tensor(categories.default).float()
+    columns, k = torch.tensor(categories.columns, dtype=torch.int64), len(categories.columns)
+    if k == 0 or table.ndim != 2 or len(table) != k or table.shape[1] == 0 or default.shape != (k,):
+        raise ValueError(f"table and default of the categories do not fit their {k} columns")
+    if len(set(categories.columns)) != k or not all(0 <= column < n_columns for column in categories.columns):
+        raise ValueError(f"the columns of the categories are not different numbers from 0 to {n_columns - 1}")
     if not (bool(table.isfinite().all()) and bool(default.isfinite().all())):
         raise ValueError("the numbers of the categories are not finite")
-    return CategoryValues(columns.long(), table, default)
+    return columns, table, default
 
 
 @register("heads", reference="Breiman 1996; Mordelet and Vert 2014")
