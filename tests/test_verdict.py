@@ -37,8 +37,17 @@ def test_lift_counts_hidden_positives_at_the_top() -> None:
     assert lift(logits, s, shares=(0.05,))[0].value == pytest.approx(2 / 4 / 0.05)
     assert lift(logits, s, shares=(0.06,))[0].value == pytest.approx(3 / 4 / 0.06)
     assert [each.share for each in lift(logits, s)] == [0.05, 0.1]  # one row of U at the top says nothing
-    safe = 3 / 6
-    assert lift(logits, s, shares=(0.05,))[0].error == pytest.approx(np.sqrt(safe * (1 - safe) / 4) / 0.05)
+    assert lift(logits, s, shares=(0.05,))[0].error == pytest.approx(
+        np.hypot(np.sqrt(0.25 / 4) / 0.05, 10 / np.sqrt(5))
+    )
+
+
+def test_the_error_of_the_lift_covers_what_samples_do() -> None:
+    """95 % of the samples of a model of known lift lie within two errors of it, roughly."""
+    truth = {each.share: each.value for each in lift(*problem(2.0, n=400_000))}
+    runs = [each for seed in range(100) for each in lift(*problem(2.0, n=3000, seed=seed + 1))]
+    inside = np.mean([abs(each.value - truth[each.share]) < 2 * each.error for each in runs])
+    assert inside > 0.9
 
 
 def test_lift_of_scores_that_say_nothing_is_one() -> None:

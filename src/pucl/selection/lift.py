@@ -17,7 +17,7 @@ class Lift:
 
     Attributes:
         share: of the unlabelled rows that lie at the top, such as 0.05.
-        value: the lift; 1 is chance, 1/share the most there can be.
+        value: the lift; 1 is chance, 1/share or 1/π the most there can be, whichever is smaller.
         error: its standard error.
     """
 
@@ -32,9 +32,11 @@ def lift(logits: Any, s: Any, *, shares: tuple[float, ...] = SHARES) -> tuple[Li
         lift(q) = r(q) / q
 
     where r(q) is the share of P that scores above the threshold which a share q of U exceeds. Rows that tie with the
-    threshold count in part, so that constant scores have a lift of 1. The error is binomial, of r(q), with one success
-    and one failure added. If P is a random sample of the positives, a share r(q) of the positives in U lies in the
-    top, so lift(q) times π, at most 1, is the precision there.
+    threshold count in part, so that constant scores have a lift of 1. If P is a random sample of the positives, a share
+    r(q) of the positives in U lies in the top, so lift(q) times π, at most 1, is the precision there.
+
+    The error is that of r(q), binomial with one success and one failure added, and that of the threshold: 1/√k of the
+    lift for k rows of U at the top.
 
     Args:
         logits: one per row (n,), finite.
@@ -52,4 +54,5 @@ def _lift(p: Any, u: Any, share: float, top: int) -> Lift:
     inside = (top - int((u > threshold).sum())) / int((u == threshold).sum())  # of the rows that tie
     hit, n, q = float((p > threshold).sum() + inside * (p == threshold).sum()), len(p), top / len(u)
     safe = (hit + 1) / (n + 2)
-    return Lift(share, hit / n / q, float(np.sqrt(safe * (1 - safe) / n)) / q)
+    value, error = hit / n / q, float(np.sqrt(safe * (1 - safe) / n)) / q
+    return Lift(share, value, float(np.hypot(error, value / np.sqrt(top))))

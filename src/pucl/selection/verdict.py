@@ -15,7 +15,7 @@ Word = Literal["useful", "weak", "do not use"]
 ERRORS = 2.0  # standard errors that count as a difference
 GOOD_AUC = 0.7  # of positives against negatives, at its lower end, from which labels are worth using
 NEARLY_ALL = 0.95  # share of U called positive that is nearly all of it
-MARGIN = 0.01  # AUC by which a rival must be better as well, so that no trifle decides
+MARGIN = 0.02  # AUC by which a rival must be better as well, so that no trifle decides
 FEWEST = 5  # hidden positives from which a model can be called useful
 
 
@@ -50,7 +50,7 @@ def verdict(
         lower end of the AUC of positives against negatives:   (A − 2σ − π_low/2) / (1 − π_low)
 
     *Do not use*: A is not above 1/2 by twice the larger of σ and σ₀; or a rival ranks the same rows better by more
-    than two standard errors of the paired difference, and by at least 0.01; or the model calls more than 95 % of U
+    than two standard errors of the paired difference, and by more than 0.02; or the model calls more than 95 % of U
     positive although π is below that. *Useful*: the lower end is at least 0.7 and five positives were hidden. Anything
     else is *weak*: the order of the rows is better than chance, but labels and probabilities would often be wrong.
 
