@@ -3,6 +3,8 @@
 from typing import Any, Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from pucl.errors import check_positive, check_share, unknown_name
 from pucl.priors import PriorEstimate
@@ -10,6 +12,7 @@ from pucl.priors.samples import check_scores
 from pucl.registry import register
 
 CUTS = ("positive", "unlabelled")
+DELTA, SLACK = 0.1, 0.01  # by default
 
 
 @register("priors", reference="Garg et al. 2021, algorithm 1", inputs=("score",))
@@ -17,8 +20,8 @@ def bbe(
     positive: Any,
     unlabelled: Any,
     *,
-    delta: float = 0.1,
-    slack: float = 0.01,
+    delta: float = DELTA,
+    slack: float = SLACK,
     cuts: Literal["positive", "unlabelled"] = "positive",
     confidence: float = 0.9,
 ) -> PriorEstimate:
@@ -40,21 +43,30 @@ def bbe(
             P; ``"unlabelled"`` tries the scores of U instead, as the published algorithm counts.
         confidence: of the interval.
     """
+    p, u = (torch.from_numpy(scores) for scores in check_scores("bbe", positive, unlabelled))
+    return best_bin(p, u, delta=delta, slack=slack, cuts=cuts, confidence=confidence)
+
+
+def best_bin(
+    p: Tensor, u: Tensor, *, delta: float = DELTA, slack: float = SLACK, cuts: str = CUTS[0], confidence: float = 0.9
+) -> PriorEstimate:
+    """`bbe` of finite scores of P (n_P,) and of U (n_U,), computed on the device that holds them."""
     if cuts not in CUTS:
         raise unknown_name("cuts of bbe", cuts, CUTS)
     check_share("bbe", "delta", delta)
     check_share("bbe", "confidence", confidence)
     check_positive("bbe", "slack", slack)
-    p, u = (np.sort(scores) for scores in check_scores("bbe", positive, unlabelled))
+    p, u = p.sort().values, u.sort().values
     at = p if cuts == "positive" else u[u <= p[-1]]
     if len(at) == 0:  # all of U above all of P: nothing of U can be told from P
         at = p
-    q_p = 1 - np.searchsorted(p, at, side="left") / len(p)
-    q_u = 1 - np.searchsorted(u, at, side="left") / len(u)
-    best = int(np.argmin((q_u + (1 + slack) * _width(delta, len(p), len(u))) / q_p))
-    value, reach = q_u[best] / q_p[best], _width(1 - confidence, len(p), len(u)) / q_p[best]
-    low, high = np.clip([value - reach, value + reach], 0, 1)
-    return PriorEstimate(float(min(value, 1.0)), float(low), float(high), "bbe")
+    q_p, q_u = (1 - torch.searchsorted(scores, at).to(torch.float64) / len(scores) for scores in (p, u))
+    bound = (q_u + (1 + slack) * _width(delta, len(p), len(u))) / q_p
+    best = (bound == bound.min()).nonzero()[0]  # the first of equals, on any device
+    part_of_p, part_of_u = torch.cat([q_p[best], q_u[best]]).tolist()
+    value, reach = part_of_u / part_of_p, _width(1 - confidence, len(p), len(u)) / part_of_p
+    low, high = (min(max(end, 0.0), 1.0) for end in (value - reach, value + reach))
+    return PriorEstimate(min(value, 1.0), low, high, "bbe")
 
 
 def _width(delta: float, n_p: int, n_u: int) -> float:

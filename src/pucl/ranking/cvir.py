@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from pucl.errors import check_count, check_positive
-from pucl.numerics.logistic import balanced_weights, fit_logistic
+from pucl.numerics.logistic import LogisticRegressions, linear_scores
+from pucl.numerics.threads import threads_for
 from pucl.ranking import Ranking
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
 from pucl.ranking.rows import MAX_ROWS, fitted_rows, folds_of
@@ -56,14 +57,15 @@ def cvir(
         repeats: draws of the folds whose scores and π̂ are averaged; steadier where labels are few. When not
             given, 5 up to 2,000 rows, 3 up to 5,000 and 1 beyond.
     """
-    rows = F.normalize(z, dim=1)
-    draws = [
-        cross_fitted_rounds(
-            OWNER, rows, labelled, _identity,
-            prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, max_rows=max_rows,
-        )
-        for number in draw_seeds(OWNER, len(z), seed, repeats)
-    ]  # fmt: skip
+    with threads_for(z.numel()):
+        rows = F.normalize(z, dim=1)
+        draws = [
+            cross_fitted_rounds(
+                OWNER, rows, labelled, _identity,
+                prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, max_rows=max_rows,
+            )
+            for number in draw_seeds(OWNER, len(z), seed, repeats)
+        ]  # fmt: skip
     return ranking_of(OWNER, draws, labelled, prior)
 
 
@@ -108,11 +110,13 @@ def cross_fitted_rounds(
     fold, used = folds_of(owner, labelled, folds, seed), fitted_rows(labelled, max_rows, seed)
     ridge = 1 / (spread * min(int(labelled.sum()), max_rows))
     count = int(fold.max()) + 1
-    models, share = _rounds(features(z[used]), labelled[used], fold[used], count, prior, rounds, ridge)
+    models, seen, share = _rounds(features(z[used]), labelled[used], fold[used], count, prior, rounds, ridge)
     score = torch.empty(len(z), dtype=z.dtype, device=z.device)
-    for k, model in enumerate(models):
-        for rows in torch.split((fold == k).nonzero().flatten(), BLOCK):
-            score[rows] = model(features(z[rows])).squeeze(1)
+    score[used] = seen
+    others = torch.ones_like(labelled)
+    others[used] = False
+    for rows in torch.split(others.nonzero().flatten(), BLOCK) if len(used) < len(z) else ():
+        score[rows] = linear_scores(models, features(z[rows])).gather(0, fold[rows][None])[0]
     return Draw(score, share)
 
 
@@ -122,26 +126,28 @@ def _identity(rows: Tensor) -> Tensor:
 
 def _rounds(
     f: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, l2: float
-) -> tuple[list[nn.Linear], float]:
-    """The models of all folds, also of those without a row here, after the last round, and π."""
-    outside = [fold != k for k in range(folds)]
-    negative = [~labelled & rows for rows in outside]
-    models: list[nn.Linear | None] = [None] * len(outside)
+) -> tuple[Tensor, Tensor, float]:
+    """The models of all folds (folds, d + 1), also of those without a row here, out-of-fold scores (n,) and π."""
+    outside = fold != torch.arange(folds, device=fold.device)[:, None]  # (folds, n)
+    positive, negative = labelled & outside, ~labelled & outside
     share = 0.5 if prior is None else prior
+    models = f.new_zeros(folds, f.shape[1] + 1)
+    regressions = LogisticRegressions(f, labelled, l2=l2)
     for turn in range(rounds + 1):
-        scores = []
-        for k, rows in enumerate(outside):
-            train = labelled & rows | negative[k]
-            goal = labelled[train]
-            models[k] = fit_logistic(f[train], goal, balanced_weights(goal), l2=l2, start=models[k], tol=TOLERANCE)
-            scores.append(models[k](f).squeeze(1))  # type: ignore[misc]
-        out_of_fold = torch.stack(scores).gather(0, fold[None])[0]
+        models = regressions.fit(_balanced(positive) + _balanced(negative), start=models, tol=TOLERANCE)
+        scores = linear_scores(models, f)
+        out_of_fold = scores.gather(0, fold[None])[0]
         if prior is None:
             share = share_by_bbe(out_of_fold, labelled)
         if turn < rounds:
-            negative = [
-                drop_highest(score, ~labelled & rows, share) for score, rows in zip(scores, outside, strict=True)
-            ]
+            before, negative = negative, drop_highest(scores, ~labelled & outside, share)
+            if torch.equal(before, negative):  # the same regressions again
+                break
     if prior is None:
         share = move_to_gap(out_of_fold[~labelled], out_of_fold[labelled], share)
-    return [model for model in models if model is not None], share
+    return models, out_of_fold, share
+
+
+def _balanced(rows: Tensor) -> Tensor:
+    """Weights (folds, n) that add up to 1 over the rows of every fold, where it has any."""
+    return rows.to(torch.float64) / rows.sum(dim=1, keepdim=True).clamp(min=1)

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
+from pucl.numerics.threads import threads_for
 from pucl.ranking import Ranking
 from pucl.ranking.cvir import ROUNDS, cross_fitted_rounds
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
@@ -60,14 +61,15 @@ def kernel_cvir(
     """
     check_positive(OWNER, "width", width)
     check_count(OWNER, "landmarks", landmarks)
-    rows = ranked_directions(OWNER, z, labelled, centred=centred, whitening=whitening)
-    draws = [
-        kernel_draw(
-            OWNER, rows, labelled, prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, width=width,
-            landmarks=landmarks, max_rows=max_rows,
-        )
-        for number in draw_seeds(OWNER, len(z), seed, repeats)
-    ]  # fmt: skip
+    with threads_for(len(z) * max(landmarks, z.shape[1])):
+        rows = ranked_directions(OWNER, z, labelled, centred=centred, whitening=whitening)
+        draws = [
+            kernel_draw(
+                OWNER, rows, labelled, prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, width=width,
+                landmarks=landmarks, max_rows=max_rows,
+            )
+            for number in draw_seeds(OWNER, len(z), seed, repeats)
+        ]  # fmt: skip
     return ranking_of(OWNER, draws, labelled, prior)
 
 

@@ -1,15 +1,15 @@
 """Label spreading among nearest neighbours: neighbours get similar scores."""
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.sparse import csr_array  # type: ignore[import-untyped,unused-ignore]
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive, check_share
-from pucl.numerics.nearest import nearest
+from pucl.numerics.graph import both_ways, steps_to_nearest
+from pucl.numerics.threads import threads_for
 from pucl.ranking import Ranking
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
 from pucl.ranking.rows import MAX_ROWS, fitted_rows, folds_of
@@ -19,7 +19,6 @@ from pucl.ranking.whitening import ranked_directions
 from pucl.registry import register
 
 OWNER = "label_spreading"
-Array = NDArray[np.float32]
 N_NEIGHBORS, TEMPERATURE, ALPHA, ROUNDS = 10, 0.05, 0.8, 3  # by default
 REMAINDER = 1e-4  # weight of the terms of the series that are left out
 FLOOR = 1e-4  # of spread labels, as a part of their average: keeps logarithms finite
@@ -67,33 +66,32 @@ def label_spreading(
         max_rows: how many labelled and how many unlabelled rows labels spread through; all are scored.
         repeats: draws of folds whose scores and π̂ are averaged, as for `kernel_cvir`.
     """
-    rows = ranked_directions(OWNER, z, labelled, centred=centred, whitening=whitening)
-    draws = [
-        spreading_draw(
-            OWNER, rows, labelled, prior=prior, seed=number, rounds=rounds, folds=folds, n_neighbors=n_neighbors,
+    seeds = draw_seeds(OWNER, len(z), seed, repeats)
+    with threads_for(z.numel()):
+        rows = ranked_directions(OWNER, z, labelled, centred=centred, whitening=whitening)
+        draws = spreading_draws(
+            OWNER, rows, labelled, prior=prior, seeds=seeds, rounds=rounds, folds=folds, n_neighbors=n_neighbors,
             temperature=temperature, alpha=alpha, max_rows=max_rows,
-        )
-        for number in draw_seeds(OWNER, len(z), seed, repeats)
-    ]  # fmt: skip
+        )  # fmt: skip
     return ranking_of(OWNER, draws, labelled, prior)
 
 
 @torch.no_grad()
-def spreading_draw(
+def spreading_draws(
     owner: str,
     rows: Tensor,
     labelled: Tensor,
     *,
     prior: float | None,
-    seed: int,
+    seeds: Sequence[int],
     rounds: int = ROUNDS,
     folds: int = 5,
     n_neighbors: int = N_NEIGHBORS,
     temperature: float = TEMPERATURE,
     alpha: float = ALPHA,
     max_rows: int = MAX_ROWS,
-) -> Draw:
-    """One draw of `label_spreading` on rows of length 1, (n, k); `owner` signs the errors.
+) -> list[Draw]:
+    """Draws of `label_spreading` on rows of length 1, (n, k), one for each seed; `owner` signs the errors.
 
     As in `cross_fitted_rounds` a fold is scored by the labels of all others: its own labels are not spread, and what
     is dropped from its negatives is chosen without them. Rows that labels do not spread through take the
@@ -105,75 +103,91 @@ def spreading_draw(
     check_positive(owner, "temperature", temperature)
     check_share(owner, "alpha", alpha)
     check_count(owner, "max_rows", max_rows, low=2)
-    fold, used = folds_of(owner, labelled, folds, seed), fitted_rows(labelled, max_rows, seed)
+    draws: list[Draw] = []
+    graph: SpreadingGraph | None = None
+    for seed in seeds:
+        fold, used = folds_of(owner, labelled, folds, seed), fitted_rows(labelled, max_rows, seed)
+        if graph is None or not torch.equal(used, graph.used):
+            graph = spreading_graph(rows, used, n_neighbors, temperature)
+        draws.append(_draw(graph, labelled, fold, prior, rounds, alpha, rows.dtype))
+    return draws
+
+
+class SpreadingGraph(NamedTuple):
+    """The steps of labels: among rows that they spread through, by their numbers, and from all others to these."""
+
+    used: Tensor
+    elsewhere: Tensor
+    transition: Tensor
+    arrive: Tensor | None
+
+
+def spreading_graph(rows: Tensor, used: Tensor, n_neighbors: int, temperature: float) -> SpreadingGraph:
+    """The graph for rows of length 1, (n, k), of which labels spread through those with the numbers `used`."""
     through = rows[used]
-    transition = _symmetric(_transition(through, through, n_neighbors, temperature, skip_self=True))
-    count = int(fold.max()) + 1
-    spread, share = _rounds(transition, labelled[used].cpu(), fold[used].cpu(), count, prior, rounds, alpha)
-    score = rows.new_empty(len(rows))
-    score[used] = _own_fold(spread, fold[used]).to(score)
-    elsewhere = torch.ones_like(labelled)
-    elsewhere[used] = False
-    if elsewhere.any():
-        arrive = _transition(rows[elsewhere], through, n_neighbors, temperature)
-        score[elsewhere] = _own_fold(arrive @ spread, fold[elsewhere]).to(score)
+    transition = both_ways(steps_to_nearest(through, through, n_neighbors, temperature, skip_self=True))
+    others = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+    others[used] = False
+    elsewhere = others.nonzero().flatten()
+    arrive = steps_to_nearest(rows[elsewhere], through, n_neighbors, temperature) if len(elsewhere) else None
+    return SpreadingGraph(used, elsewhere, transition, arrive)
+
+
+def _draw(
+    graph: SpreadingGraph,
+    labelled: Tensor,
+    fold: Tensor,
+    prior: float | None,
+    rounds: int,
+    alpha: float,
+    dtype: torch.dtype,
+) -> Draw:
+    used, elsewhere = graph.used, graph.elsewhere
+    spread, share = _rounds(graph.transition, labelled[used], fold[used], int(fold.max()) + 1, prior, rounds, alpha)
+    score = torch.empty(len(labelled), dtype=dtype, device=labelled.device)
+    score[used] = _own_fold(spread, fold[used]).to(dtype)
+    if graph.arrive is not None:
+        score[elsewhere] = _own_fold(graph.arrive @ spread, fold[elsewhere]).to(dtype)
     if prior is None:
         share = move_to_gap(score[~labelled], score[labelled], share)
     return Draw(score, share)
 
 
 def _rounds(
-    transition: csr_array, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, alpha: float
-) -> tuple[Array, float]:
+    transition: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, alpha: float
+) -> tuple[Tensor, float]:
     """What arrives of P and of the negatives after the last round, for every fold (n, 2 folds), and π."""
-    outside = fold[:, None] != torch.arange(folds)
+    outside = fold[:, None] != torch.arange(folds, device=fold.device)
     positive, negative = labelled[:, None] & outside, ~labelled[:, None] & outside
     share = 0.5 if prior is None else prior
     for turn in range(rounds + 1):
         sources = torch.cat([positive, negative], dim=1).float()
         average = sources.mean(dim=0).clamp(min=1 / len(sources))  # where there are none, none arrive
-        spread = _spread(transition, (sources / average).numpy(), alpha)
+        spread = _spread(transition, sources / average, alpha)
         scores = _log_ratio(spread)
-        out_of_fold = scores.gather(1, fold[:, None])[:, 0]
         if prior is None:
-            share = share_by_bbe(out_of_fold, labelled)
+            share = share_by_bbe(scores.gather(1, fold[:, None])[:, 0], labelled)
         if turn < rounds:
-            pairs = zip(scores.T, outside.T, strict=True)
-            negative = torch.stack([drop_highest(score, ~labelled & rows, share) for score, rows in pairs], dim=1)
+            before, negative = negative, drop_highest(scores.T, (~labelled[:, None] & outside).T, share).T
+            if torch.equal(before, negative):  # nothing would change any more
+                break
     return spread, share
 
 
-def _spread(transition: csr_array, sources: Array, alpha: float) -> Array:
+def _spread(transition: Tensor, sources: Tensor, alpha: float) -> Tensor:
     """(1 − α) Σ_t αᵗ Tᵗ w, up to the t after which a weight of `REMAINDER` is left."""
     spread = sources
     for _ in range(math.ceil(math.log(REMAINDER) / math.log(alpha))):
-        spread = alpha * (transition @ spread) + (1 - alpha) * sources
+        spread = torch.addmm(sources, transition, spread, beta=1 - alpha, alpha=alpha)
     return spread
 
 
-def _log_ratio(spread: Array) -> Tensor:
+def _log_ratio(spread: Tensor) -> Tensor:
     """The scores for every fold, (n, folds)."""
-    positive, negative = torch.from_numpy(spread + FLOOR).log().chunk(2, dim=1)
+    positive, negative = (spread + FLOOR).log().chunk(2, dim=1)
     return positive - negative
 
 
-def _own_fold(spread: Array, fold: Tensor) -> Tensor:
-    """Every row's score for its own fold (n,), where the fold is."""
-    return _log_ratio(spread).to(fold.device).gather(1, fold[:, None])[:, 0]
-
-
-def _transition(
-    rows: Tensor, among: Tensor, n_neighbors: int, temperature: float, *, skip_self: bool = False
-) -> csr_array:
-    """The chances (n, m) of stepping from a row to its nearest ones; with `skip_self`, of the same rows, not itself."""
-    k = min(n_neighbors, len(among) - skip_self)
-    cosine, index = nearest(rows, among, k, skip_self=skip_self)
-    chances = torch.softmax(cosine.float() / temperature, dim=1).cpu()
-    ends = np.arange(len(rows) + 1) * k
-    return csr_array((chances.flatten().numpy(), index.flatten().cpu().numpy(), ends), shape=(len(rows), len(among)))
-
-
-def _symmetric(steps: csr_array) -> csr_array:
-    """Steps along the edges of a graph, in both directions, with a row's chances adding up to 1."""
-    edges = steps + steps.T
-    return edges.multiply(1 / edges.sum(axis=1)[:, None]).tocsr()
+def _own_fold(spread: Tensor, fold: Tensor) -> Tensor:
+    """Every row's score for its own fold (n,)."""
+    return _log_ratio(spread).gather(1, fold[:, None])[:, 0]

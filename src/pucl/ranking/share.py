@@ -5,14 +5,14 @@ from typing import Any
 from torch import Tensor
 
 from pucl.priors import PriorEstimate
-from pucl.priors.bbe import bbe
+from pucl.priors.bbe import best_bin
 
 CONFIDENCE = 0.9  # of the interval, by default
 
 
 def share_by_bbe(score: Tensor, labelled: Tensor) -> float:
-    """π̂ by BBE, from scores (n,) of models that did not see the row."""
-    return bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy()).value
+    """π̂ by BBE, from scores (n,) of models that did not see the row; computed where these are."""
+    return best_bin(score[labelled], score[~labelled]).value
 
 
 def with_interval(
@@ -32,5 +32,5 @@ def with_interval(
         confidence: of BBE's interval.
         options: what else `bbe` takes.
     """
-    tails = bbe(score[labelled].cpu().numpy(), score[~labelled].cpu().numpy(), confidence=confidence, **options)
+    tails = best_bin(score[labelled], score[~labelled], confidence=confidence, **options)
     return PriorEstimate(value, min(tails.low, value), max(tails.high, value), method)

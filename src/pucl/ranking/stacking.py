@@ -5,11 +5,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pucl.numerics.logistic import balanced_weights, fit_logistic
+from pucl.numerics.logistic import LogisticRegressions, balanced_weights, linear_scores
+from pucl.numerics.threads import threads_for
 from pucl.ranking import Ranking
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
 from pucl.ranking.kernel_cvir import kernel_draw
-from pucl.ranking.label_spreading import spreading_draw
+from pucl.ranking.kernel_features import LANDMARKS
+from pucl.ranking.label_spreading import spreading_draws
 from pucl.ranking.rows import MAX_ROWS
 from pucl.ranking.share import share_by_bbe
 from pucl.ranking.thresholds import drop_highest, move_to_gap
@@ -76,34 +78,34 @@ def rank_stacked(
     repeats: int | None = None,
 ) -> Ranking:
     """`stacked` on a list of embeddings; `owner` signs the errors."""
-    seen = [ranked_directions(owner, z, labelled, centred=centred, whitening=whitening) for z in embeddings]
-    draws = [
-        stacked_draw(owner, seen, labelled, prior=prior, seed=number, folds=folds, max_rows=max_rows)
-        for number in draw_seeds(owner, len(labelled), seed, repeats)
-    ]
+    seeds = draw_seeds(owner, len(labelled), seed, repeats)
+    with threads_for(len(labelled) * max(LANDMARKS, *(z.shape[1] for z in embeddings))):
+        seen = [ranked_directions(owner, z, labelled, centred=centred, whitening=whitening) for z in embeddings]
+        draws = stacked_draws(owner, seen, labelled, prior=prior, seeds=seeds, folds=folds, max_rows=max_rows)
     return ranking_of(OWNER, draws, labelled, prior)
 
 
-def stacked_draw(
+def stacked_draws(
     owner: str,
     embeddings: Sequence[Tensor],
     labelled: Tensor,
     *,
     prior: float | None,
-    seed: int,
+    seeds: Sequence[int],
     folds: int,
     max_rows: int,
-) -> Draw:
-    """One draw: the score of `kernel_cvir` and that of `label_spreading` on every embedding, stacked.
+) -> list[Draw]:
+    """For each seed the scores of `kernel_cvir` and of `label_spreading` on every embedding, stacked.
 
     Embeddings (n, k) of the same rows, all of length 1; the folds are the same for all. Scores are of the first's type.
     """
-    scores = []
+    scores: list[list[Tensor]] = [[] for _ in seeds]
     for rows in embeddings:
-        kernel = kernel_draw(owner, rows, labelled, prior=prior, seed=seed, folds=folds, max_rows=max_rows)
-        spreading = spreading_draw(owner, rows, labelled, prior=prior, seed=seed, folds=folds, max_rows=max_rows)
-        scores += [draw.score.to(embeddings[0].dtype) for draw in (kernel, spreading)]
-    return stack(scores, labelled, prior=prior)
+        spreading = spreading_draws(owner, rows, labelled, prior=prior, seeds=seeds, folds=folds, max_rows=max_rows)
+        for parts, seed, spread in zip(scores, seeds, spreading, strict=True):
+            kernel = kernel_draw(owner, rows, labelled, prior=prior, seed=seed, folds=folds, max_rows=max_rows)
+            parts += [draw.score.to(embeddings[0].dtype) for draw in (kernel, spread)]
+    return [stack(parts, labelled, prior=prior) for parts in scores]
 
 
 @torch.no_grad()
@@ -131,11 +133,10 @@ def _regressed(columns: Tensor, labelled: Tensor, negative: Tensor) -> Tensor:
     """
     train = labelled | negative
     goal = labelled[train]
-    layer = fit_logistic(columns[train], goal, balanced_weights(goal), l2=RIDGE)
-    helps = layer.weight[0] > 0
+    model = LogisticRegressions(columns[train], goal, l2=RIDGE).fit(balanced_weights(goal)[None])
+    helps = model[0, :-1] > 0
     if helps.all():
-        logits: Tensor = layer(columns)[:, 0]
-        return logits
+        return linear_scores(model, columns)[0]
     return _regressed(columns[:, helps], labelled, negative) if helps.any() else columns.mean(dim=1)
 
 

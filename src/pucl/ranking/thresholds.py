@@ -15,9 +15,16 @@ def threshold_for_share(scores: Tensor, share: float) -> Tensor:
 
 
 def drop_highest(score: Tensor, rows: Tensor, share: float) -> Tensor:
-    """The rows (n,) bool but the share with the highest scores; all of them where equal scores leave none."""
-    kept = rows & (score < threshold_for_share(score[rows], share)) if int(rows.sum()) > 1 else rows
-    return kept if kept.any() else rows
+    """The rows (…, n) bool but the share with the highest scores; all of them where equal scores leave none.
+
+    Scores may be several vectors (m, n), each with its own rows. The cut is that of `threshold_for_share`.
+    """
+    count = rows.sum(dim=-1, keepdim=True)
+    n_positive = (share * count.to(torch.float64)).round().long().clamp(min=1).minimum(count - 1)
+    descending = score.masked_fill(~rows, -torch.inf).sort(dim=-1, descending=True).values
+    above, below = (descending.gather(-1, place.clamp(min=0)) for place in (n_positive - 1, n_positive))
+    kept = rows & (score < (above + below) / 2)
+    return torch.where(kept.any(dim=-1, keepdim=True) & (count > 1), kept, rows)
 
 
 def move_to_gap(unlabelled: Tensor, positive: Tensor, share: float) -> float:
