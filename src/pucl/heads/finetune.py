@@ -5,7 +5,7 @@ import functools
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -227,8 +227,7 @@ class _TuningRows:
         if pseudo.labels.all() or not pseudo.labels.any():
             raise bad_argument(owner, "pseudo", "labels of both classes", Described("labels of one class only"))
         place = pick_device(device)
-        moved = {name: getattr(pseudo, name).to(place) for name in ("labels", "probability", "reliability")}
-        return cls(rows.to(place), labelled.to(place), replace(pseudo, **moved))
+        return cls(rows.to(place), labelled.to(place), pseudo.to(place))
 
     def only(self, members: Tensor) -> "_TuningRows":
         """Some of the rows."""

@@ -118,7 +118,11 @@ def knn(
     check_count(OWNER, "k", k)
     check_positive(OWNER, "temperature", temperature)
     check_share(OWNER, "whitening", whitening, closed=True)
-    share = _inside(pseudo.prior, int((~labelled).sum())) if prior is None else check_share(OWNER, "prior", prior)
+    share = (
+        _inside(pseudo.prior, int(pseudo.unlabelled(labelled).sum()))
+        if prior is None
+        else check_share(OWNER, "prior", prior)
+    )
     if not (pseudo.reliability > 0).any():
         raise bad_argument(OWNER, "pseudo", "labels with rows whose reliability is above 0", Described("no such row"))
     view = fit_whitening(z, centred=centred, whitening=whitening)

@@ -43,7 +43,7 @@ def linear(
     scaling = Scaling.of(z)
     rows = scaling(z)
     layer = fit_logistic(rows, pseudo.probability if soft else pseudo.labels, weight, l2=l2)
-    unlabelled = ~labelled
+    unlabelled = pseudo.unlabelled(labelled)
     doubt = soft and bool((pseudo.reliability[unlabelled] < 1).any())
     border = _border(layer(rows)[unlabelled, 0], pseudo.prior) if doubt else 0.0
     return scaling.head(layer.weight[0], layer.bias[0] - border)

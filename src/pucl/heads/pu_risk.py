@@ -26,7 +26,7 @@ def nnpu(
     learning_rate: float = 0.1,
     l2: float = 1e-3,
 ) -> LinearHead:
-    """The non-negative PU risk of P and U; of the pseudo-labels only π is used.
+    """The non-negative PU risk of P and U; of the pseudo-labels only π and the confirmed negatives are used.
 
         min_{w, b}  π R_P⁺ + max(0, R_U⁻ − π R_P⁻) + (l2 / 2) ‖w‖²
 
@@ -44,7 +44,7 @@ def nnpu(
         l2: strength of the ridge; the intercept is free.
     """
     owner = "head 'nnpu'"
-    risk = _risk(owner, nnpu_risk, labelled, pseudo.prior if prior is None else prior, loss)
+    risk = _risk(owner, nnpu_risk, labelled, pseudo, prior, loss)
     return fit_linear(owner, z, risk, steps=steps, learning_rate=learning_rate, l2=l2)
 
 
@@ -60,7 +60,7 @@ def upu(
     learning_rate: float = 0.1,
     l2: float = 1e-3,
 ) -> LinearHead:
-    """The unbiased PU risk of P and U; of the pseudo-labels only π is used.
+    """The unbiased PU risk of P and U; of the pseudo-labels only π and the confirmed negatives are used.
 
         min_{w, b}  π R_P⁺ + R_U⁻ − π R_P⁻ + (l2 / 2) ‖w‖²
 
@@ -68,13 +68,24 @@ def upu(
     is at a logit of 0. With the logistic loss the problem is convex. The arguments are those of `nnpu`.
     """
     owner = "head 'upu'"
-    risk = _risk(owner, upu_risk, labelled, pseudo.prior if prior is None else prior, loss)
+    risk = _risk(owner, upu_risk, labelled, pseudo, prior, loss)
     return fit_linear(owner, z, risk, steps=steps, learning_rate=learning_rate, l2=l2)
 
 
 def _risk(
-    owner: str, risk: Callable[..., Tensor], labelled: Tensor, prior: float, loss: MarginLoss
+    owner: str,
+    risk: Callable[..., Tensor],
+    labelled: Tensor,
+    pseudo: PseudoLabels,
+    prior: float | None,
+    loss: MarginLoss,
 ) -> Callable[[Tensor], Tensor]:
-    """The risk as a function of the logits of all rows."""
-    share = check_share(owner, "prior", prior)
-    return lambda logits: risk(logits, labelled, prior=share, loss=loss)
+    """The risk as a function of the logits of all rows.
+
+        π' = π n_U / (n_U + n_N)
+
+    is the share of positives among all rows that are not labelled, of which n_N are confirmed negatives.
+    """
+    share = check_share(owner, "prior", pseudo.prior if prior is None else prior)
+    free = int(pseudo.unlabelled(labelled).sum()) / max(int((~labelled).sum()), 1)
+    return lambda logits: risk(logits, labelled, prior=share * free, loss=loss)

@@ -8,13 +8,14 @@ from pucl.ranking.thresholds import threshold_for_share
 
 
 def confident_rows(labelled: Tensor, pseudo: PseudoLabels, share: float) -> Tensor:
-    """The labelled rows and the `share` of the unlabelled rows of either pseudo-class that is most reliable, in order.
+    """The labelled and confirmed rows and the most reliable `share` of the unlabelled ones of each class, in order.
 
     Taken class by class, so that the share of positives among the rows stays that of the pseudo-labels.
     """
-    chosen = [labelled.nonzero().flatten()]
+    unlabelled = pseudo.unlabelled(labelled)
+    chosen = [(~unlabelled).nonzero().flatten()]
     for value in (True, False):
-        members = (~labelled & (pseudo.labels == value)).nonzero().flatten()
+        members = (unlabelled & (pseudo.labels == value)).nonzero().flatten()
         surest = pseudo.reliability[members].argsort(descending=True, stable=True)
         chosen.append(members[surest[: round(share * len(members)) or min(1, len(members))]])
     return torch.cat(chosen).sort().values
@@ -37,7 +38,10 @@ def renewed_targets(
 
     `labelled_share` is that of the labelled rows in the batches.
     """
-    likely = pseudo.labels if score is None else score > threshold_for_share(score[~labelled], pseudo.prior)
+    likely = pseudo.labels
+    if score is not None:
+        likely = score > threshold_for_share(score[pseudo.unlabelled(labelled)], pseudo.prior)
+        likely = likely if pseudo.negative is None else likely & ~pseudo.negative
     weight = torch.where(likely, trust, 1.0)
     share = float(labelled.float().mean())
     # The weight of P relative to U, corrected for their shares in the batches.

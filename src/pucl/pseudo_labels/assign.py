@@ -37,15 +37,24 @@ class Sides:
     is smaller than that can change sides, and late in the iterations these are few.
     """
 
-    def __init__(self, rows: Tensor, labelled: Tensor, backend: str = "torch") -> None:
-        self.rows, self.labelled, self.backend = rows, labelled, backend
+    def __init__(
+        self, rows: Tensor, labelled: Tensor, backend: str = "torch", *, negative: Tensor | None = None
+    ) -> None:
+        self.rows, self.labelled, self.backend, self.negative = rows, labelled, backend, negative
         self.longest = float(torch.linalg.vector_norm(rows, dim=1).max())
         self.known: tuple[Tensor, Tensor, Tensor] | None = None  # margins, and the border they belong to
 
     def of(self, centres: Tensor) -> Tensor:
-        """Whether each row is strictly nearer to the first centre, (n,) bool; labelled rows always are."""
+        """Whether each row is strictly nearer to the first centre, (n,) bool.
+
+        Labelled rows always are, confirmed negatives never.
+        """
+        nearer = self._nearer(centres).logical_or_(self.labelled)
+        return nearer if self.negative is None else nearer & ~self.negative
+
+    def _nearer(self, centres: Tensor) -> Tensor:
         if self.backend == "faiss":
-            return _by_faiss(self.rows, centres) | self.labelled
+            return _by_faiss(self.rows, centres)
         across, level = _border(centres)
         if self.known is not None:
             margins, old_across, old_level = self.known
@@ -54,10 +63,10 @@ class Sides:
             if len(near) <= FEW * len(self.rows):
                 nearer = margins < 0
                 nearer[near] = margin(self.rows[near], centres) < 0
-                return nearer.logical_or_(self.labelled)
+                return nearer
         margins = margin(self.rows, centres)
         self.known = margins, across, level
-        return (margins < 0).logical_or_(self.labelled)
+        return margins < 0
 
 
 def _border(centres: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from pucl.deprecation import renamed_arguments
 from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, signed_by
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.pseudo_labels.labellers import find_labeller, renamed_options
 from pucl.pseudo_labels.outcome import PseudoLabels
 from pucl.ranking import DEFAULT_RANKER, Ranking
@@ -27,6 +27,7 @@ def pseudo_label(
     *,
     method: str = "auto",
     prior: float | None = None,
+    negatives: Any | None = None,
     seen_by_encoder: Any | None = None,
     other_embeddings: Sequence[Any] | None = None,
     seed: int = 0,
@@ -43,6 +44,8 @@ def pseudo_label(
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
         method: a registered ranker or pseudo-labeller, or ``"auto"``.
         prior: π, the share of positives among the unlabelled rows; when not given, estimated by methods that need it.
+        negatives: rows known to be negative, a mask (n,) or row numbers. They are labelled negative for certain, no
+            part of U, and negatives in every model that scores the others.
         seen_by_encoder: a mask (n,) of the rows whose label the encoder was trained with, if these are not all
             labelled rows.
         other_embeddings: of the same rows, such as the rows themselves (n, k'), for a method that can weigh several
@@ -51,7 +54,10 @@ def pseudo_label(
         options: what else the method takes.
     """
     rows = _check_embedding("z", z)
-    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=OWNER)).to(rows.device)
+    observed = check_labels(s, n_rows=len(rows), owner=OWNER)
+    confirmed = check_negatives(negatives, observed, len(rows), OWNER)
+    labelled = torch.from_numpy(observed).to(rows.device)
+    negative = None if confirmed is None else torch.from_numpy(confirmed).to(rows.device)
     if prior is not None:
         check_share(OWNER, "prior", prior)
     check_count(OWNER, "seed", seed, low=0)
@@ -62,10 +68,14 @@ def pseudo_label(
     unseen = None if seen_by_encoder is None else ~_check_seen(seen_by_encoder, labelled)
     if unseen is not None:
         rows, labelled, others = rows[unseen], labelled[unseen], [embedding[unseen] for embedding in others]
-    more = {OTHERS: others} if others else {}
+        negative = None if negative is None else negative[unseen]
+    more: dict[str, Any] = {OTHERS: others} if others else {}
+    if negative is not None:
+        more["negative"] = negative
     options = renamed_options(OWNER, entry, options)
     outcome = entry.function(rows, labelled, prior=prior, seed=seed, **more, **options)
-    pseudo: PseudoLabels = PseudoLabels.from_ranking(outcome, labelled) if isinstance(outcome, Ranking) else outcome
+    ranked = isinstance(outcome, Ranking)
+    pseudo: PseudoLabels = PseudoLabels.from_ranking(outcome, labelled, negative) if ranked else outcome
     return pseudo if unseen is None else pseudo.spread(unseen)
 
 

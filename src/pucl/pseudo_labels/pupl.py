@@ -11,6 +11,7 @@ from pucl.distributed import gather, rank_and_world, total
 from pucl.errors import check_count, unknown_name
 from pucl.pseudo_labels.assign import BACKENDS, Sides, margin
 from pucl.pseudo_labels.outcome import PseudoLabels
+from pucl.ranking.rows import unlabelled_rows
 from pucl.registry import register
 
 GATHERED = 1 << 14  # rows gathered at a time
@@ -18,7 +19,7 @@ GATHERED = 1 << 14  # rows gathered at a time
 
 @dataclass(frozen=True)
 class TwoMeans:
-    """Two centres, who is nearer to the first (labelled rows always are), and what they explain of Σ_i ‖z_i‖²."""
+    """Two centres, who is on the first's side (labelled rows always are), and what they explain of Σ_i ‖z_i‖²."""
 
     centres: Tensor
     positive: Tensor
@@ -32,6 +33,7 @@ def pupl(
     labelled: Tensor,
     *,
     prior: float | None = None,
+    negative: Tensor | None = None,
     seed: int = 0,
     n_init: int = 1,
     guard: bool = False,
@@ -45,12 +47,14 @@ def pupl(
 
     where Z_P and Z_U are the L2-normalised embeddings of the labelled and unlabelled rows. It needs each class to be
     one cluster: on classes of several modes the two means follow the largest gap, whatever the labels say. Over several
-    processes each holds its own rows, and the centres are those of all.
+    processes each holds its own rows, and the centres are those of all. With confirmed negatives, which the paper does
+    not have, μ_N starts at their mean, and they stay negative.
 
     Args:
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: not used; the algorithm needs none.
+        negative: confirmed negatives, (n,) bool.
         seed: of the draws of μ_N.
         n_init: draws of μ_N, of which the one that ends at the lowest potential is kept. The paper has one.
         guard: apply `orientation_guard` to the centres found. Off by default: the paper has no such step.
@@ -63,22 +67,25 @@ def pupl(
     if backend not in BACKENDS:
         raise unknown_name("backend of pupl", backend, BACKENDS)
     rows, generator = F.normalize(z, dim=1), Generator().manual_seed(seed)
-    starts = (seed_centres(rows, labelled, generator) for _ in range(n_init))
-    tries = [lloyd(rows, labelled, start, max_iter=max_iter, backend=backend) for start in starts]
+    starts = (seed_centres(rows, labelled, generator, negative) for _ in range(n_init if negative is None else 1))
+    tries = [lloyd(rows, labelled, start, max_iter=max_iter, backend=backend, negative=negative) for start in starts]
     centres = max(tries, key=lambda result: result.explained).centres  # the rest of Σ ‖z‖² is the potential
     if guard:
         centres = orientation_guard(rows, labelled, centres)
     gap = (rows - centres[1]).pow(2).sum(1) - (rows - centres[0]).pow(2).sum(1)
     probability = torch.sigmoid(gap / _mean_over_all(gap.abs()).clamp(min=1e-12))
-    share = _mean_over_all((probability[~labelled] > 0.5).to(rows.dtype))
-    return PseudoLabels.from_probability(probability, labelled, prior=float(share))
+    share = _mean_over_all((probability[unlabelled_rows(labelled, negative)] > 0.5).to(rows.dtype))
+    return PseudoLabels.from_probability(probability, labelled, prior=float(share), negative=negative)
 
 
-def seed_centres(rows: Tensor, labelled: Tensor, generator: Generator) -> Tensor:
-    """μ_P, the mean of P, and μ_N, drawn from U with D² weights, (2, k); the generator must be the same everywhere."""
-    members = labelled.to(rows.dtype)
-    sums = total(torch.cat([members @ rows, members.sum()[None]]))
-    positive = sums[:-1] / sums[-1]
+def seed_centres(rows: Tensor, labelled: Tensor, generator: Generator, negative: Tensor | None = None) -> Tensor:
+    """μ_P, the mean of P, and μ_N, drawn from U with D² weights, (2, k); the generator must be the same everywhere.
+
+    With confirmed negatives μ_N is their mean.
+    """
+    positive = _mean_of(rows, labelled)
+    if negative is not None:
+        return torch.stack([positive, _mean_of(rows, negative)])
     weight = (rows - positive).pow(2).sum(dim=1).masked_fill(labelled, 0).to(torch.float64)
     # Inverse of the distribution function: any number of rows, the same draw on any number of processes.
     ends = weight.cumsum(0)
@@ -92,7 +99,22 @@ def seed_centres(rows: Tensor, labelled: Tensor, generator: Generator) -> Tensor
     return torch.stack([positive, total(chosen)])
 
 
-def lloyd(rows: Tensor, labelled: Tensor, centres: Tensor, *, max_iter: int = 300, backend: str = "torch") -> TwoMeans:
+def _mean_of(rows: Tensor, kind: Tensor) -> Tensor:
+    """The mean (k,) of the rows marked, over all processes."""
+    members = kind.to(rows.dtype)
+    sums = total(torch.cat([members @ rows, members.sum()[None]]))
+    return sums[:-1] / sums[-1]
+
+
+def lloyd(
+    rows: Tensor,
+    labelled: Tensor,
+    centres: Tensor,
+    *,
+    max_iter: int = 300,
+    backend: str = "torch",
+    negative: Tensor | None = None,
+) -> TwoMeans:
     """Iterate from `centres` until no row changes sides; a side is never left empty.
 
     The potential of what is found is Σ_i ‖z_i − μ(i)‖² = Σ_i ‖z_i‖² − Σ_c (2 μ_c · Σ_{i ∈ c} z_i − n_c ‖μ_c‖²), where
@@ -101,7 +123,7 @@ def lloyd(rows: Tensor, labelled: Tensor, centres: Tensor, *, max_iter: int = 30
     positive, iteration = torch.zeros_like(labelled), 0
     pieces = [piece.sum(dim=0) for piece in torch.split(rows, GATHERED)]
     everything = total(torch.stack(pieces).sum(dim=0, dtype=torch.float64))
-    sides = Sides(rows, labelled, backend)
+    sides = Sides(rows, labelled, backend, negative=negative)
     near = torch.zeros_like(everything)  # Σ of the rows on the first side, kept up to date by those that change sides
     for iteration in range(1, max_iter + 1):
         nearer = sides.of(centres)

@@ -9,6 +9,11 @@ from pucl.numerics.logistic import stratified_folds
 MAX_ROWS = 20_000  # by default, of P and of U
 
 
+def unlabelled_rows(labelled: Tensor, negative: Tensor | None) -> Tensor:
+    """U, the rows (n,) bool that are neither labelled positives nor confirmed negatives."""
+    return ~labelled if negative is None else ~(labelled | negative)
+
+
 def folds_of(owner: str, labelled: Tensor, folds: int, seed: int) -> Tensor:
     """The fold of every row (n,), at most as many as there are rows of either kind."""
     n_p, n_u = int(labelled.sum()), int((~labelled).sum())
