@@ -9,7 +9,8 @@ from torch import Generator, Tensor
 from pucl.errors import Described, bad_argument, check_count
 from pucl.numerics.kmeans import kmeans
 from pucl.pseudo_labels.outcome import PseudoLabels
-from pucl.ranking.share import share_by_bbe, with_interval
+from pucl.ranking.rows import unlabelled_rows
+from pucl.ranking.share import share_of, with_interval
 from pucl.ranking.thresholds import move_to_gap
 from pucl.registry import register
 
@@ -23,6 +24,7 @@ def prototypes(
     labelled: Tensor,
     *,
     prior: float | None = None,
+    negative: Tensor | None = None,
     seed: int = 0,
     clusters: Sequence[int] = (25, 50, 100, 200),
     repeats: int = 2,
@@ -40,6 +42,7 @@ def prototypes(
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: π; estimated when not given.
+        negative: confirmed negatives, (n,) bool; they count among the u_c, but not among the rows that π is a share of.
         seed: of the clusterings.
         clusters: their numbers K. Those above a fifth of n_U are left out; where none is left, a fifth of n_U is taken.
         repeats: clusterings for each K.
@@ -50,7 +53,8 @@ def prototypes(
         raise bad_argument(OWNER, "clusters", "at least one number of clusters", Described("none"))
     for k in clusters:
         check_count(OWNER, "clusters", k, low=2)
-    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
+    free = unlabelled_rows(labelled, negative)
+    n_p, n_u = int(labelled.sum()), int(free.sum())
     if n_p < 2 or n_u < 2 * FEWEST:
         got = Described(f"{n_p} labelled and {n_u} unlabelled")
         raise bad_argument(OWNER, "s", f"labels with at least 2 labelled and {2 * FEWEST} unlabelled rows", got)
@@ -63,10 +67,11 @@ def prototypes(
     ]
     score = torch.stack(ratios).mean(0)
     if prior is not None:
-        return PseudoLabels.from_scores(score, labelled, prior=prior, interval=(prior, prior))
-    share = move_to_gap(score[~labelled], score[labelled], share_by_bbe(score, labelled))
-    estimate = with_interval(OWNER, share, score, labelled)
-    return PseudoLabels.from_scores(score, labelled, prior=share, interval=(estimate.low, estimate.high))
+        return PseudoLabels.from_scores(score, labelled, prior=prior, interval=(prior, prior), negative=negative)
+    share = move_to_gap(score[free], score[labelled], share_of(score, labelled, negative))
+    estimate = with_interval(OWNER, share, score, labelled, negative=negative)
+    interval = (estimate.low, estimate.high)
+    return PseudoLabels.from_scores(score, labelled, prior=share, interval=interval, negative=negative)
 
 
 def log_ratio(cluster: Tensor, labelled: Tensor, k: int) -> Tensor:

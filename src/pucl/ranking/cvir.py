@@ -11,8 +11,8 @@ from pucl.numerics.logistic import LogisticRegressions, linear_scores
 from pucl.numerics.threads import threads_for
 from pucl.ranking import Ranking
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
-from pucl.ranking.rows import MAX_ROWS, fitted_rows, folds_of
-from pucl.ranking.share import share_by_bbe
+from pucl.ranking.rows import MAX_ROWS, fitted_rows, folds_of, unlabelled_rows
+from pucl.ranking.share import share_by_bbe, share_of
 from pucl.ranking.thresholds import drop_highest, move_to_gap
 from pucl.registry import register
 
@@ -29,6 +29,7 @@ def cvir(
     labelled: Tensor,
     *,
     prior: float | None = None,
+    negative: Tensor | None = None,
     seed: int = 0,
     rounds: int = ROUNDS,
     folds: int = 5,
@@ -49,6 +50,9 @@ def cvir(
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: π; estimated when not given.
+        negative: confirmed negatives, (n,) bool. They are no part of U: always in N, but not when their own fold is
+            scored, and never counted for BBE. Where they may be a random sample of all negatives, π comes from them by
+            `adjusted_count`.
         seed: of the folds.
         rounds: how often likely positives are dropped and the score refitted.
         folds: how many folds the scores are made with; fewer when P or U is smaller.
@@ -63,10 +67,11 @@ def cvir(
             cross_fitted_rounds(
                 OWNER, rows, labelled, _identity,
                 prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, max_rows=max_rows,
+                negative=negative,
             )
             for number in draw_seeds(OWNER, len(z), seed, repeats)
         ]  # fmt: skip
-    return ranking_of(OWNER, draws, labelled, prior)
+    return ranking_of(OWNER, draws, labelled, prior, negative)
 
 
 @torch.no_grad()
@@ -82,6 +87,7 @@ def cross_fitted_rounds(
     folds: int,
     spread: float,
     max_rows: int,
+    negative: Tensor | None = None,
 ) -> Draw:
     """Conditional value ignoring risk, once for every fold, on all rows outside it.
 
@@ -102,15 +108,17 @@ def cross_fitted_rounds(
         folds: how many; fewer when P or U is smaller.
         spread: variance v of the logits before any row is seen; the ridge is 1 / (v n_P).
         max_rows: how many labelled and how many unlabelled rows are fitted to; all are scored.
+        negative: confirmed negatives, (n,) bool.
     """
     check_count(owner, "rounds", rounds, low=0)
     check_count(owner, "folds", folds, low=2)
     check_positive(owner, "spread", spread)
     check_count(owner, "max_rows", max_rows, low=2)
-    fold, used = folds_of(owner, labelled, folds, seed), fitted_rows(labelled, max_rows, seed)
+    fold, used = folds_of(owner, labelled, folds, seed, negative), fitted_rows(labelled, max_rows, seed, negative)
     ridge = 1 / (spread * min(int(labelled.sum()), max_rows))
     count = int(fold.max()) + 1
-    models, seen, share = _rounds(features(z[used]), labelled[used], fold[used], count, prior, rounds, ridge)
+    known = None if negative is None else negative[used]
+    models, seen, share = _rounds(features(z[used]), labelled[used], fold[used], count, prior, rounds, ridge, known)
     score = torch.empty(len(z), dtype=z.dtype, device=z.device)
     score[used] = seen
     others = torch.ones_like(labelled)
@@ -125,12 +133,13 @@ def _identity(rows: Tensor) -> Tensor:
 
 
 def _rounds(
-    f: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, l2: float
-) -> tuple[Tensor, Tensor, float]:
+    f: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, l2: float,
+    known: Tensor | None,
+) -> tuple[Tensor, Tensor, float]:  # fmt: skip
     """The models of all folds (folds, d + 1), also of those without a row here, out-of-fold scores (n,) and π."""
     outside = fold != torch.arange(folds, device=fold.device)[:, None]  # (folds, n)
     positive, negative = labelled & outside, ~labelled & outside
-    share = 0.5 if prior is None else prior
+    free, share = unlabelled_rows(labelled, known), 0.5 if prior is None else prior
     models = f.new_zeros(folds, f.shape[1] + 1)
     regressions = LogisticRegressions(f, labelled, l2=l2)
     for turn in range(rounds + 1):
@@ -138,13 +147,15 @@ def _rounds(
         scores = linear_scores(models, f)
         out_of_fold = scores.gather(0, fold[None])[0]
         if prior is None:
-            share = share_by_bbe(out_of_fold, labelled)
+            share = share_by_bbe(out_of_fold, labelled, known)
         if turn < rounds:
-            before, negative = negative, drop_highest(scores, ~labelled & outside, share)
+            before, negative = negative, drop_highest(scores, free & outside, share)
+            negative = negative if known is None else negative | known & outside
             if torch.equal(before, negative):  # the same regressions again
                 break
     if prior is None:
-        share = move_to_gap(out_of_fold[~labelled], out_of_fold[labelled], share)
+        share = share if known is None else share_of(out_of_fold, labelled, known)
+        share = move_to_gap(out_of_fold[free], out_of_fold[labelled], share)
     return models, out_of_fold, share
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from pucl.errors import check_count
 from pucl.priors import PriorEstimate
 from pucl.ranking import Ranking
+from pucl.ranking.rows import unlabelled_rows
 from pucl.ranking.share import with_interval
 from pucl.ranking.thresholds import threshold_for_share
 
@@ -32,7 +33,7 @@ def draw_seeds(owner: str, n_rows: int, seed: int, repeats: int | None) -> range
     return range(seed, seed + check_count(owner, "repeats", repeats))
 
 
-def averaged(draws: Sequence[Draw], labelled: Tensor) -> Draw:
+def averaged(draws: Sequence[Draw], labelled: Tensor, negative: Tensor | None = None) -> Draw:
     """Scores, each measured from its own threshold, and π̂, averaged over draws.
 
         f = mean_r (f_r − q_r),    π̂ = mean_r π̂_r
@@ -41,13 +42,16 @@ def averaged(draws: Sequence[Draw], labelled: Tensor) -> Draw:
     """
     if len(draws) == 1:
         return draws[0]
-    centred = [draw.score - threshold_for_share(draw.score[~labelled], draw.share) for draw in draws]
+    free = unlabelled_rows(labelled, negative)
+    centred = [draw.score - threshold_for_share(draw.score[free], draw.share) for draw in draws]
     return Draw(torch.stack(centred).mean(0), sum(draw.share for draw in draws) / len(draws))
 
 
-def ranking_of(method: str, draws: Sequence[Draw], labelled: Tensor, prior: float | None) -> Ranking:
+def ranking_of(
+    method: str, draws: Sequence[Draw], labelled: Tensor, prior: float | None, negative: Tensor | None = None
+) -> Ranking:
     """The averaged scores, and π̂ with an interval from the same scores; π where it was given."""
-    score, share = averaged(draws, labelled)
+    score, share = averaged(draws, labelled, negative)
     if prior is not None:
         return Ranking(score, PriorEstimate(prior, prior, prior, "given"))
-    return Ranking(score, with_interval(method, share, score, labelled))
+    return Ranking(score, with_interval(method, share, score, labelled, negative=negative))

@@ -22,6 +22,7 @@ def kernel_cvir(
     labelled: Tensor,
     *,
     prior: float | None = None,
+    negative: Tensor | None = None,
     seed: int = 0,
     rounds: int = ROUNDS,
     folds: int = 5,
@@ -44,6 +45,7 @@ def kernel_cvir(
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: π; estimated when not given.
+        negative: confirmed negatives, as for `cvir`.
         seed: of the folds and the landmarks.
         rounds: how often likely positives are dropped and the score refitted.
         folds: how many folds the scores are made with; fewer when P or U is smaller.
@@ -66,11 +68,11 @@ def kernel_cvir(
         draws = [
             kernel_draw(
                 OWNER, rows, labelled, prior=prior, seed=number, rounds=rounds, folds=folds, spread=spread, width=width,
-                landmarks=landmarks, max_rows=max_rows,
+                landmarks=landmarks, max_rows=max_rows, negative=negative,
             )
             for number in draw_seeds(OWNER, len(z), seed, repeats)
         ]  # fmt: skip
-    return ranking_of(OWNER, draws, labelled, prior)
+    return ranking_of(OWNER, draws, labelled, prior, negative)
 
 
 def kernel_draw(
@@ -86,10 +88,11 @@ def kernel_draw(
     width: float = WIDTH,
     landmarks: int = LANDMARKS,
     max_rows: int = MAX_ROWS,
+    negative: Tensor | None = None,
 ) -> Draw:
     """One draw of `kernel_cvir` on directions (n, k): CVIR's rounds on the features of landmarks drawn with `seed`."""
     features = KernelFeatures(rows, width=width, landmarks=landmarks, seed=seed)
     return cross_fitted_rounds(
         owner, rows, labelled, features,
-        prior=prior, seed=seed, rounds=rounds, folds=folds, spread=spread, max_rows=max_rows,
+        prior=prior, seed=seed, rounds=rounds, folds=folds, spread=spread, max_rows=max_rows, negative=negative,
     )  # fmt: skip

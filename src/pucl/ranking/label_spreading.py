@@ -12,8 +12,8 @@ from pucl.numerics.graph import both_ways, steps_to_nearest
 from pucl.numerics.threads import threads_for
 from pucl.ranking import Ranking
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
-from pucl.ranking.rows import MAX_ROWS, fitted_rows, folds_of
-from pucl.ranking.share import share_by_bbe
+from pucl.ranking.rows import MAX_ROWS, fitted_rows, folds_of, unlabelled_rows
+from pucl.ranking.share import share_by_bbe, share_of
 from pucl.ranking.thresholds import drop_highest, move_to_gap
 from pucl.ranking.whitening import ranked_directions
 from pucl.registry import register
@@ -30,6 +30,7 @@ def label_spreading(
     labelled: Tensor,
     *,
     prior: float | None = None,
+    negative: Tensor | None = None,
     seed: int = 0,
     rounds: int = ROUNDS,
     folds: int = 5,
@@ -55,6 +56,7 @@ def label_spreading(
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: π; estimated when not given.
+        negative: confirmed negatives, as for `cvir`: always in N.
         seed: of the folds and of the rows that labels spread through.
         rounds: how often likely positives are dropped from N; with 0, N is U.
         folds: how many folds the scores are made with; fewer when P or U is smaller.
@@ -71,9 +73,9 @@ def label_spreading(
         rows = ranked_directions(OWNER, z, labelled, centred=centred, whitening=whitening)
         draws = spreading_draws(
             OWNER, rows, labelled, prior=prior, seeds=seeds, rounds=rounds, folds=folds, n_neighbors=n_neighbors,
-            temperature=temperature, alpha=alpha, max_rows=max_rows,
+            temperature=temperature, alpha=alpha, max_rows=max_rows, negative=negative,
         )  # fmt: skip
-    return ranking_of(OWNER, draws, labelled, prior)
+    return ranking_of(OWNER, draws, labelled, prior, negative)
 
 
 @torch.no_grad()
@@ -90,6 +92,7 @@ def spreading_draws(
     temperature: float = TEMPERATURE,
     alpha: float = ALPHA,
     max_rows: int = MAX_ROWS,
+    negative: Tensor | None = None,
 ) -> list[Draw]:
     """Draws of `label_spreading` on rows of length 1, (n, k), one for each seed; `owner` signs the errors.
 
@@ -106,10 +109,10 @@ def spreading_draws(
     draws: list[Draw] = []
     graph: SpreadingGraph | None = None
     for seed in seeds:
-        fold, used = folds_of(owner, labelled, folds, seed), fitted_rows(labelled, max_rows, seed)
+        fold, used = folds_of(owner, labelled, folds, seed, negative), fitted_rows(labelled, max_rows, seed, negative)
         if graph is None or not torch.equal(used, graph.used):
             graph = spreading_graph(rows, used, n_neighbors, temperature)
-        draws.append(_draw(graph, labelled, fold, prior, rounds, alpha, rows.dtype))
+        draws.append(_draw(graph, labelled, fold, prior, rounds, alpha, rows.dtype, negative))
     return draws
 
 
@@ -141,34 +144,39 @@ def _draw(
     rounds: int,
     alpha: float,
     dtype: torch.dtype,
+    negative: Tensor | None,
 ) -> Draw:
-    used, elsewhere = graph.used, graph.elsewhere
-    spread, share = _rounds(graph.transition, labelled[used], fold[used], int(fold.max()) + 1, prior, rounds, alpha)
+    used, elsewhere, folds = graph.used, graph.elsewhere, int(fold.max()) + 1
+    known = None if negative is None else negative[used]
+    spread, share = _rounds(graph.transition, labelled[used], fold[used], folds, prior, rounds, alpha, known)
     score = torch.empty(len(labelled), dtype=dtype, device=labelled.device)
     score[used] = _own_fold(spread, fold[used]).to(dtype)
     if graph.arrive is not None:
         score[elsewhere] = _own_fold(graph.arrive @ spread, fold[elsewhere]).to(dtype)
     if prior is None:
-        share = move_to_gap(score[~labelled], score[labelled], share)
+        share = share if negative is None else share_of(score, labelled, negative)
+        share = move_to_gap(score[unlabelled_rows(labelled, negative)], score[labelled], share)
     return Draw(score, share)
 
 
 def _rounds(
-    transition: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, alpha: float
-) -> tuple[Tensor, float]:
+    transition: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, alpha: float,
+    known: Tensor | None,
+) -> tuple[Tensor, float]:  # fmt: skip
     """What arrives of P and of the negatives after the last round, for every fold (n, 2 folds), and π."""
     outside = fold[:, None] != torch.arange(folds, device=fold.device)
     positive, negative = labelled[:, None] & outside, ~labelled[:, None] & outside
-    share = 0.5 if prior is None else prior
+    free, share = unlabelled_rows(labelled, known), 0.5 if prior is None else prior
     for turn in range(rounds + 1):
         sources = torch.cat([positive, negative], dim=1).float()
         average = sources.mean(dim=0).clamp(min=1 / len(sources))  # where there are none, none arrive
         spread = _spread(transition, sources / average, alpha)
         scores = _log_ratio(spread)
         if prior is None:
-            share = share_by_bbe(scores.gather(1, fold[:, None])[:, 0], labelled)
+            share = share_by_bbe(scores.gather(1, fold[:, None])[:, 0], labelled, known)
         if turn < rounds:
-            before, negative = negative, drop_highest(scores.T, (~labelled[:, None] & outside).T, share).T
+            before, negative = negative, drop_highest(scores.T, (free[:, None] & outside).T, share).T
+            negative = negative if known is None else negative | known[:, None] & outside
             if torch.equal(before, negative):  # nothing would change any more
                 break
     return spread, share

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
@@ -9,17 +10,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.encoders.inputs import check_finite
-from pucl.errors import Described, bad_argument, check_count, check_share, signed_by, unknown_name
-from pucl.labels import check_labels
+from pucl.errors import Described, RunWarning, bad_argument, check_count, check_share, signed_by, unknown_name
+from pucl.labels import check_labels, check_negatives
 from pucl.priors import PriorEstimate
+from pucl.priors.adjusted_count import FEWEST, adjusted_count, negatives_look_random
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
 from pucl.ranking import DEFAULT_RANKER
 from pucl.ranking.kernel_cvir import kernel_draw
-from pucl.ranking.share import with_interval
+from pucl.ranking.share import samples_of, with_interval
 from pucl.ranking.stacking import rank_stacked
 from pucl.ranking.whitening import ranked_directions
 from pucl.registry import Entry, get
@@ -28,6 +31,7 @@ OWNER = "pucl.estimate_prior"
 DEFAULT_ESTIMATOR = "bbe"  # what method="auto" means: on scores as they are, on embeddings with those of "stacked"
 REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
 Estimator = Callable[[Array, Array], float]
+Bools = NDArray[np.bool_]
 
 
 @signed_by(OWNER)
@@ -36,6 +40,7 @@ def estimate_prior(
     s: Any,
     *,
     method: str = "auto",
+    negatives: Any = None,
     seed: int = 0,
     confidence: float = 0.9,
     folds: int = 5,
@@ -55,7 +60,11 @@ def estimate_prior(
     Args:
         z: embeddings (n, k), or scores (n,) that rank positives high and come from models that did not see the row.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
-        method: a registered estimator, or ``"auto"``: BBE, on embeddings with the scores of the ranker `stacked`.
+        method: a registered estimator, or ``"auto"``: BBE, on embeddings with the scores of the ranker `stacked`. With
+            confirmed negatives ``"auto"`` is `adjusted_count`, which is right for overlapping classes too. It assumes
+            that they are a random sample of all negatives; where the scores contradict that, there is a warning, and
+            BBE is taken.
+        negatives: rows known to be negative, a mask (n,) or row numbers; they are no part of U.
         seed: of folds, draws and replicates.
         confidence: of the interval.
         folds: how many folds scores are made with; fewer when P or U is smaller.
@@ -68,6 +77,7 @@ def estimate_prior(
         options: what else the method takes.
     """
     rows, labelled = _check(z, s)
+    negative = check_negatives(negatives, labelled, len(rows), OWNER)
     entry = get("priors", DEFAULT_ESTIMATOR if method == "auto" else method)
     _check_arguments(seed, confidence, folds, setting, bootstrap, repeats)
     takes = inspect.signature(entry.function).parameters
@@ -75,17 +85,47 @@ def estimate_prior(
     known = {name: value for name, value in shared.items() if name in takes}
     keywords = {**known, **_check_options(entry, options)}
     if method == "auto" and rows.ndim == 2:
-        positive = torch.from_numpy(labelled)
-        ranking = rank_stacked(OWNER, [_floats(rows)], positive, seed=seed, folds=folds, repeats=repeats)
-        return with_interval(DEFAULT_RANKER, ranking.prior.value, ranking.score, positive, **keywords)
-
-    sample = _sample_for(entry, rows, labelled, folds=folds, seed=seed)
-    p, u = sample[labelled], sample[~labelled]
+        return _by_ranking(_floats(rows), labelled, negative, keywords, seed=seed, folds=folds, repeats=repeats)
+    sample = _sample_for(entry, rows, labelled, negative, folds=folds, seed=seed)
+    p, u = sample[labelled], sample[~labelled if negative is None else ~(labelled | negative)]
+    if method == "auto" and negative is not None and _usable(p, u, sample[negative], seed):
+        return adjusted_count(p, u, sample[negative], confidence=confidence, seed=seed)
     estimate: PriorEstimate = entry.function(p, u, **keywords)
     if "confidence" in takes:
         return estimate
     random, single_set = np.random.default_rng(seed), setting == SINGLE_SET
     return _resampled(entry, keywords, estimate, p, u, random, bootstrap, confidence, single_set)
+
+
+def _by_ranking(
+    rows: Tensor, labelled: Bools, negative: Bools | None, keywords: dict[str, Any], *, seed: int, folds: int,
+    repeats: int | None,
+) -> PriorEstimate:  # fmt: skip
+    """π̂ of the ranker `stacked`, with the interval that its scores give."""
+    positive, known = torch.from_numpy(labelled), None if negative is None else torch.from_numpy(negative)
+    ranking = rank_stacked(OWNER, [rows], positive, seed=seed, folds=folds, repeats=repeats, negative=known)
+    if known is not None:
+        p, u, n = samples_of(ranking.score, positive, known)
+        _usable(p, u, n, seed)
+    return with_interval(DEFAULT_RANKER, ranking.prior.value, ranking.score, positive, negative=known, **keywords)
+
+
+def _usable(p: Array, u: Array, n: Any, seed: int) -> bool:
+    """Whether the negatives may be a random sample of all negatives; a warning where they cannot."""
+    random = negatives_look_random(p, u, n, seed=seed)
+    if not random:
+        warnings.warn(not_random(len(n)), RunWarning, stacklevel=5)
+    return random
+
+
+def not_random(n_negatives: int) -> str:
+    """The warning about negatives that π cannot be estimated from."""
+    if n_negatives < FEWEST:
+        return f"The share of positives is estimated without the {n_negatives} negatives: at least {FEWEST} are needed."
+    return (
+        "The share of positives is estimated without the negatives: they do not look like a random sample of all "
+        "negatives. Check some unlabelled rows that are picked at random."
+    )
 
 
 def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
@@ -123,7 +163,7 @@ def _check_arguments(
         check_count(OWNER, "repeats", repeats)
 
 
-def _sample_for(entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: int) -> Array:
+def _sample_for(entry: Entry, rows: Tensor, labelled: Bools, negative: Bools | None, *, folds: int, seed: int) -> Array:
     """What the estimator takes of every row: a point (n, k), a score (n,) or a probability (n,)."""
     if "vector" in entry.inputs:
         return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy())
@@ -131,7 +171,9 @@ def _sample_for(entry: Entry, rows: Tensor, labelled: Any, *, folds: int, seed: 
         return np.asarray(rows.double().numpy())
     positive = torch.from_numpy(labelled)
     points = ranked_directions(OWNER, _floats(rows), positive, centred=True, whitening=None)
-    score = kernel_draw(OWNER, points, positive, prior=None, seed=seed, rounds=0, folds=folds).score
+    known = None if negative is None else torch.from_numpy(negative)
+    draw = kernel_draw(OWNER, points, positive, prior=None, seed=seed, rounds=0, folds=folds, negative=known)
+    score = draw.score
     return np.asarray((score if "score" in entry.inputs else torch.sigmoid(score)).double().numpy())
 
 

@@ -1,6 +1,7 @@
 """Several out-of-fold scores made one: a regression of P against likely negatives says how much each counts."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,8 +13,8 @@ from pucl.ranking.draws import Draw, draw_seeds, ranking_of
 from pucl.ranking.kernel_cvir import kernel_draw
 from pucl.ranking.kernel_features import LANDMARKS
 from pucl.ranking.label_spreading import spreading_draws
-from pucl.ranking.rows import MAX_ROWS
-from pucl.ranking.share import share_by_bbe
+from pucl.ranking.rows import MAX_ROWS, unlabelled_rows
+from pucl.ranking.share import share_by_bbe, share_of
 from pucl.ranking.thresholds import drop_highest, move_to_gap
 from pucl.ranking.whitening import ranked_directions
 from pucl.registry import register
@@ -28,6 +29,7 @@ def stacked(
     labelled: Tensor,
     *,
     prior: float | None = None,
+    negative: Tensor | None = None,
     other_embeddings: Sequence[Tensor] | None = None,
     seed: int = 0,
     folds: int = 5,
@@ -49,6 +51,7 @@ def stacked(
         z: embeddings (n, k).
         labelled: s, (n,) bool.
         prior: π; estimated when not given.
+        negative: confirmed negatives, as for `cvir`.
         other_embeddings: of the same rows, (n, k') each.
         seed: of folds, landmarks and rows that are fitted to.
         folds: how many folds the scores are made with; fewer when P or U is smaller.
@@ -60,7 +63,7 @@ def stacked(
     embeddings = [z, *(other_embeddings or ())]
     return rank_stacked(
         OWNER, embeddings, labelled, prior=prior, seed=seed, folds=folds, centred=centred, whitening=whitening,
-        max_rows=max_rows, repeats=repeats,
+        max_rows=max_rows, repeats=repeats, negative=negative,
     )  # fmt: skip
 
 
@@ -76,13 +79,16 @@ def rank_stacked(
     whitening: float | None = None,
     max_rows: int = MAX_ROWS,
     repeats: int | None = None,
+    negative: Tensor | None = None,
 ) -> Ranking:
     """`stacked` on a list of embeddings; `owner` signs the errors."""
     seeds = draw_seeds(owner, len(labelled), seed, repeats)
     with threads_for(len(labelled) * max(LANDMARKS, *(z.shape[1] for z in embeddings))):
         seen = [ranked_directions(owner, z, labelled, centred=centred, whitening=whitening) for z in embeddings]
-        draws = stacked_draws(owner, seen, labelled, prior=prior, seeds=seeds, folds=folds, max_rows=max_rows)
-    return ranking_of(OWNER, draws, labelled, prior)
+        draws = stacked_draws(
+            owner, seen, labelled, prior=prior, seeds=seeds, folds=folds, max_rows=max_rows, negative=negative
+        )
+    return ranking_of(OWNER, draws, labelled, prior, negative)
 
 
 def stacked_draws(
@@ -94,22 +100,26 @@ def stacked_draws(
     seeds: Sequence[int],
     folds: int,
     max_rows: int,
+    negative: Tensor | None = None,
 ) -> list[Draw]:
     """For each seed the scores of `kernel_cvir` and of `label_spreading` on every embedding, stacked.
 
     Embeddings (n, k) of the same rows, all of length 1; the folds are the same for all. Scores are of the first's type.
     """
     scores: list[list[Tensor]] = [[] for _ in seeds]
+    shared: dict[str, Any] = {"prior": prior, "folds": folds, "max_rows": max_rows, "negative": negative}
     for rows in embeddings:
-        spreading = spreading_draws(owner, rows, labelled, prior=prior, seeds=seeds, folds=folds, max_rows=max_rows)
+        spreading = spreading_draws(owner, rows, labelled, seeds=seeds, **shared)
         for parts, seed, spread in zip(scores, seeds, spreading, strict=True):
-            kernel = kernel_draw(owner, rows, labelled, prior=prior, seed=seed, folds=folds, max_rows=max_rows)
+            kernel = kernel_draw(owner, rows, labelled, seed=seed, **shared)
             parts += [draw.score.to(embeddings[0].dtype) for draw in (kernel, spread)]
-    return [stack(parts, labelled, prior=prior) for parts in scores]
+    return [stack(parts, labelled, prior=prior, negative=negative) for parts in scores]
 
 
 @torch.no_grad()
-def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) -> Draw:
+def stack(
+    scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None, negative: Tensor | None = None
+) -> Draw:
     """The sum of scores (n,) that best separates P from U, then from those rows of U that it takes for negatives.
 
         f = Σ_m w_m (f_m − mean f_m) / sd f_m + b,    w_m ≥ 0
@@ -118,11 +128,12 @@ def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None) ->
     for that.
     """
     columns = torch.stack([_standardised(score) for score in scores], dim=1)
-    score = _regressed(columns, labelled, ~labelled)
-    share = share_by_bbe(score, labelled) if prior is None else prior
-    score = _regressed(columns, labelled, drop_highest(score, ~labelled, share))
+    score, free = _regressed(columns, labelled, ~labelled), unlabelled_rows(labelled, negative)
+    share = share_by_bbe(score, labelled, negative) if prior is None else prior
+    likely = drop_highest(score, free, share)
+    score = _regressed(columns, labelled, likely if negative is None else likely | negative)
     if prior is None:
-        share = move_to_gap(score[~labelled], score[labelled], share_by_bbe(score, labelled))
+        share = move_to_gap(score[free], score[labelled], share_of(score, labelled, negative))
     return Draw(score, share)
 
 

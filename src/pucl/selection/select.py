@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument, check_count, check_share, signed_by, unknown_name
 from pucl.labels import check_labels, check_negatives
-from pucl.priors.adjusted_count import adjusted_count
+from pucl.priors.adjusted_count import adjusted_count, negatives_look_random
 from pucl.priors.bbe import bbe
 from pucl.selection.scores import Estimate, PUScores, check_logits, pu_scores, unlabelled_rows
 
@@ -66,7 +66,7 @@ def select(
         candidates: logits (n,) by name.
         s: PU labels of the held-out rows (n,).
         prior: π; when not given, the median over the candidates of BBE on their logits, or of `adjusted_count` where
-            there are confirmed negatives.
+            there are confirmed negatives that look random.
         criterion: one of `CRITERIA`, or ``"auto"``.
         threshold: a row is called positive if its logit is above it.
         negatives: confirmed negatives, a mask (n,) or row numbers; they are no part of U.
@@ -122,7 +122,8 @@ def _estimate_prior(
     values = []
     for score, labelled in logits:
         p, u = score[labelled], score[unlabelled_rows(labelled, negative)]
-        values.append((bbe(p, u) if negative is None else adjusted_count(p, u, score[negative])).value)
+        n = None if negative is None or not negatives_look_random(p, u, score[negative]) else score[negative]
+        values.append((bbe(p, u) if n is None else adjusted_count(p, u, n)).value)
     middle = float(np.median(values))
     edge = 1 / (1 + len(logits[0][0]))
     return min(max(middle, edge), 1 - edge)
