@@ -54,7 +54,9 @@ def true_auc(pseudo: PseudoLabels, y: Any, rows: Any) -> float:
 
 
 def once(name: str) -> dict[str, Any]:
-    return {"repeats": 1} if "repeats" in inspect.signature(labellers()[name].function).parameters else {}
+    """Options that make a method fast."""
+    fast, takes = {"repeats": 1, "n_trees": 20}, inspect.signature(labellers()[name].function).parameters
+    return {option: value for option, value in fast.items() if option in takes}
 
 
 @pytest.mark.parametrize("name", LABELLERS)
@@ -77,10 +79,10 @@ def test_they_are_negative_for_certain(name: str) -> None:
 def test_they_are_scored_by_models_that_did_not_see_them(name: str) -> None:
     """Rows without structure: confirmed negatives must score as the others do, not below them."""
     g = Generator().manual_seed(0)
-    z, kind = torch.randn(600, 100, generator=g), torch.arange(600) % 3
-    ranking = entries("rankers")[name].function(z, kind == 0, negative=kind == 1, repeats=1)
+    z, kind = torch.randn(450, 40, generator=g), torch.arange(450) % 3
+    ranking = entries("rankers")[name].function(z, kind == 0, negative=kind == 1, **once(name))
     score = ranking.score.double().numpy()
-    assert auc(score[kind == 1], score[kind == 2])[0] == pytest.approx(0.5, abs=0.08)
+    assert auc(score[kind == 1], score[kind == 2])[0] == pytest.approx(0.5, abs=0.1)
 
 
 def test_folds_and_rows_deal_every_kind_evenly() -> None:
@@ -166,7 +168,7 @@ def test_heads_take_them_through_the_labels(method: str) -> None:
     head = fit_head(z, labelled, pseudo_label(z, s, method="cvir", negatives=negative, repeats=1), method=method)
     with torch.no_grad():
         called: Tensor = head(z) > 0
-    assert float((called.numpy() == y)[~s].mean()) > 0.85
+    assert float((called.numpy() == y)[~s].mean()) > 0.8
 
 
 @pytest.mark.parametrize(

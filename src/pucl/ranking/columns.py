@@ -8,7 +8,8 @@ from pucl.errors import Described, bad_argument, check_count
 from pucl.priors import PriorEstimate
 from pucl.ranking import Ranking
 from pucl.ranking.bags import Bools, Floats, Rows
-from pucl.ranking.share import share_by_bbe, with_interval
+from pucl.ranking.rows import unlabelled_rows
+from pucl.ranking.share import share_of, with_interval
 from pucl.ranking.thresholds import move_to_gap
 
 
@@ -32,15 +33,15 @@ def as_arrays(
 def ranking_of_scores(
     method: str, score: Floats, z: Tensor, labelled: Tensor, negative: Tensor | None, prior: float | None
 ) -> Ranking:
-    """A ranking from out-of-sample logits (n,), with π by BBE, moved to a gap if there is one, unless it is given."""
+    """A ranking from out-of-sample logits (n,), with π as in `share_at_gap`, unless it is given."""
     scores = torch.from_numpy(score).to(z.device, z.dtype)
     if prior is not None:
         return Ranking(scores, PriorEstimate(prior, prior, prior, "given"))
-    free = torch.ones_like(labelled) if negative is None else ~negative
-    known, s = scores[free], labelled[free]
-    return Ranking(scores, with_interval(method, share_at_gap(known, s), known, s))
+    share = share_at_gap(scores, labelled, negative)
+    return Ranking(scores, with_interval(method, share, scores, labelled, negative=negative))
 
 
-def share_at_gap(score: Tensor, labelled: Tensor) -> float:
-    """π̂ by BBE from scores (n,) of models that did not see the row, moved to a clear gap near it."""
-    return move_to_gap(score[~labelled], score[labelled], share_by_bbe(score, labelled))
+def share_at_gap(score: Tensor, labelled: Tensor, negative: Tensor | None = None) -> float:
+    """π̂ as in `share_of` from scores (n,) of models that did not see the row, moved to a clear gap near it."""
+    free = unlabelled_rows(labelled, negative)
+    return move_to_gap(score[free], score[labelled], share_of(score, labelled, negative))

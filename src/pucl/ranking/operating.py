@@ -5,12 +5,15 @@ from numpy.typing import NDArray
 
 from pucl.priors import PriorEstimate
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 SHARES = 12  # that are tried between the ends of the interval
 QUARTER = 0.25  # of a bound, from which shares are tried
 
 
-def expected_f1_threshold(score: Floats, labelled: NDArray[np.bool_], prior: PriorEstimate) -> float:
+def expected_f1_threshold(
+    score: Floats, labelled: Bools, prior: PriorEstimate, *, negative: Bools | None = None
+) -> float:
     """The score from which a row is called positive.
 
         c = argmax_c  mean_π F1(c, π),    F1(c, π) = 2 t / (q + π),    t = min(π r, q)
@@ -23,8 +26,10 @@ def expected_f1_threshold(score: Floats, labelled: NDArray[np.bool_], prior: Pri
         score: of every row (n,), from models that did not see it.
         labelled: s, (n,).
         prior: π with its interval.
+        negative: confirmed negatives, (n,), which are no part of U.
     """
-    p, u = np.sort(score[labelled]), np.sort(score[~labelled])
+    free = ~labelled if negative is None else ~(labelled | negative)
+    p, u = np.sort(score[labelled]), np.sort(score[free])
     at, first = np.unique(u, return_index=True)
     q = 1 - first / len(u)
     r = 1 - np.searchsorted(p, at, side="left") / len(p)

@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from pucl.numerics.auc import auc
 from pucl.priors import PriorEstimate
+from pucl.priors.adjusted_count import adjusted_count, negatives_look_random
 from pucl.priors.bbe import bbe
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 REPLICATES, MAX_ROWS = 60, 20_000  # of the bootstrap, and rows of P and of U in it
 LOW, HIGH = 0.05, 0.95  # quantiles of the replicates
@@ -17,7 +19,12 @@ CLEAR_RECALL, CLEAR_PRECISION = 0.8, 0.85  # of which P's tail is looked at, and
 
 
 def plausible_share(
-    score: Floats, labelled: NDArray[np.bool_], estimate: PriorEstimate | None = None, *, seed: int = 0
+    score: Floats,
+    labelled: Bools,
+    estimate: PriorEstimate | None = None,
+    *,
+    seed: int = 0,
+    negative: Bools | None = None,
 ) -> PriorEstimate:
     """π as an estimate with its interval where the scores separate the classes, otherwise as an upper bound.
 
@@ -36,14 +43,20 @@ def plausible_share(
     estimate. Otherwise it is a bound: π ≤ π_high, and any smaller share fits the data as well. Nothing can rule out
     that a region of P and U alike holds negatives, too; separable scores make it unlikely, not impossible.
 
+    Confirmed negatives show q_N. Where they may be a random sample of all negatives, π is known however much the
+    classes overlap, and the answer is that of `adjusted_count`.
+
     Args:
         score: of every row (n,), from models that did not see it.
         labelled: s, (n,).
         estimate: π̂ from the same scores, to be kept with its method where they separate; BBE's when not given.
         seed: of the bootstrap.
+        negative: confirmed negatives, (n,).
     """
-    draw = np.random.default_rng(seed)
-    p, u = (_some(score[kind], draw) for kind in (labelled, ~labelled))
+    draw, free = np.random.default_rng(seed), ~labelled if negative is None else ~(labelled | negative)
+    p, u = (_some(score[kind], draw) for kind in (labelled, free))
+    if negative is not None and negatives_look_random(p, u, score[negative], seed=seed):
+        return adjusted_count(p, u, score[negative], confidence=HIGH - LOW, seed=seed)
     value = bbe(p, u).value
     again = [bbe(draw.choice(p, len(p)), draw.choice(u, len(u))).value for _ in range(REPLICATES)]
     low, high = (float(q) for q in np.quantile([*again, value], [LOW, HIGH]))
