@@ -22,7 +22,7 @@ RANKERS = tuple(entries("rankers"))
 over_rankers = pytest.mark.parametrize("name", RANKERS)
 
 
-def once(name: str) -> dict[str, int]:
+def once(name: str) -> dict[str, Any]:
     """One draw of a ranker that averages several."""
     return {"repeats": 1} if "repeats" in inspect.signature(entries("rankers")[name].function).parameters else {}
 

@@ -117,9 +117,7 @@ def stacked_draws(
 
 
 @torch.no_grad()
-def stack(
-    scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None, negative: Tensor | None = None
-) -> Draw:
+def stack(scores: Sequence[Tensor], labelled: Tensor, *, prior: float | None, negative: Tensor | None = None) -> Draw:
     """The sum of scores (n,) that best separates P from U, then from those rows of U that it takes for negatives.
 
         f = Σ_m w_m (f_m − mean f_m) / sd f_m + b,    w_m ≥ 0
