@@ -16,7 +16,8 @@ OWNER = "PriorEstimator"
 class PriorEstimator(BaseEstimator):  # type: ignore[misc]
     """π from embeddings (n, k) or scores (n,); see `pucl.estimate_prior`.
 
-    Attributes: `prior_`, `interval_` (low, high), `method_`, and `estimate_` with all of them.
+    Attributes: `prior_`, `interval_` (low, high), `prior_is_bound_` (whether the data only say that π is at most
+    `prior_`), `method_`, and `estimate_` with all of them.
     """
 
     def __init__(
@@ -37,5 +38,5 @@ class PriorEstimator(BaseEstimator):  # type: ignore[misc]
             confidence=self.confidence, setting=self.setting, seed=seed_of(OWNER, self.random_state),
         )  # fmt: skip
         self.estimate_, self.prior_, self.method_ = estimate, estimate.value, estimate.method
-        self.interval_ = (estimate.low, estimate.high)
+        self.interval_, self.prior_is_bound_ = (estimate.low, estimate.high), estimate.is_bound
         return self
