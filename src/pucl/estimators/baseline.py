@@ -15,9 +15,9 @@ from pucl.baselines import Settings, fit_baseline, settings_of
 from pucl.data import Kind
 from pucl.encoders.embedding import embed
 from pucl.encoders.plain import raw_encoder
-from pucl.errors import bad_argument, signed_by
+from pucl.errors import Described, bad_argument, signed_by
 from pucl.estimators.decisions import Decisions, check_width
-from pucl.estimators.observed import as_input, observe, seed_of
+from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of
 from pucl.ranking.prior import estimate_prior
 from pucl.selection import PUScores, pu_scores
 
@@ -70,11 +70,21 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.random_state = random_state
 
     @signed_by(OWNER)
-    def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
-        """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
+    def fit(self, X: Any, s: Any = None, **keywords: Any) -> Self:  # noqa: N803
+        """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows.
+
+        The published methods know no confirmed negatives: these are refused.
+        """
+        negatives = keywords.pop("negatives", None)
+        refuse_weights(OWNER, keywords)
         seed = seed_of(OWNER, self.random_state)
         settings: Settings = settings_of(self.method, self.task, **dict(self.settings or {}))
-        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
+        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical, negatives=negatives)
+        if seen.negative is not None:
+            allowed = (
+                f"left out: {self.method} learns from positives and unlabelled rows alone (PUClassifier takes them)"
+            )
+            raise bad_argument(OWNER, "negatives", allowed, Described(f"{int(seen.negative.sum())} of them"))
         prior = self.prior
         if isinstance(prior, str):
             prior = estimate_prior(

@@ -13,9 +13,9 @@ from torch import nn
 
 from pucl.data import Kind
 from pucl.encoders import embedding_dim
-from pucl.errors import signed_by
+from pucl.errors import Described, bad_argument, signed_by
 from pucl.estimators.decisions import Decisions, check_width
-from pucl.estimators.observed import as_input, observe, seed_of
+from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
@@ -116,9 +116,12 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.random_state = random_state
 
     @signed_by(OWNER)
-    def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, s: Any = None, negatives: Any = None, **keywords: Any) -> Self:  # noqa: N803
         """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
-        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
+        refuse_weights(OWNER, keywords)
+        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical, negatives=negatives)
+        if seen.negative is not None:
+            raise bad_argument(OWNER, "negatives", "left out: a fit does not use them yet", Described("some"))
         fitted = fit(seen.rows, seen.s, seen.schema, self._options(), device=self.device)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         self.model_ = replace(fitted.model, evidence=evidence)

@@ -15,7 +15,7 @@ from pucl.encoders import embedding_dim
 from pucl.encoders.embedding import embed
 from pucl.encoders.plain import PCA, plain_encoder
 from pucl.errors import signed_by
-from pucl.estimators.observed import as_input, observe, seed_of
+from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of
 from pucl.fitting.plan import FitOptions, name_of, plan_pretraining
 from pucl.training.pretraining import pretrain
 
@@ -59,8 +59,9 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.random_state = random_state
 
     @signed_by(OWNER)
-    def fit(self, X: Any, s: Any = None) -> Self:  # noqa: N803
-        """Train the encoder on rows X with PU labels s."""
+    def fit(self, X: Any, s: Any = None, **keywords: Any) -> Self:  # noqa: N803
+        """Train the encoder on rows X with PU labels s; confirmed negatives of `pucl.read` count as unlabelled."""
+        refuse_weights(OWNER, keywords)
         names = (
             "prior", "objective", "encoder", "view", "temperature", "epochs", "batch_size", "learning_rate"
         )  # fmt: skip

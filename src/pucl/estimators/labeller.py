@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from pucl.errors import signed_by
-from pucl.estimators.observed import aligned, as_matrix, seed_of
+from pucl.estimators.observed import aligned, as_matrix, refuse_weights, seed_of
 from pucl.pseudo_labels import pseudo_label
 
 OWNER = "PseudoLabeller"
@@ -27,17 +27,20 @@ class PseudoLabeller(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @signed_by(OWNER)
-    def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
-        """Label the rows of embeddings X (n, k) with PU labels s."""
+    def fit(self, X: Any, s: Any, negatives: Any = None, **keywords: Any) -> Self:  # noqa: N803
+        """Label the rows of embeddings X (n, k) with PU labels s and, if known, confirmed negatives."""
+        refuse_weights(OWNER, keywords)
         aligned(OWNER, X, s)
+        aligned(OWNER, X, negatives, argument="negatives")
         z = as_matrix(OWNER, X)
         z = z.astype(np.float32) if z.dtype.kind in "buif" and z.dtype != np.float64 else z
-        pseudo = pseudo_label(z, s, method=self.method, prior=self.prior, seed=seed_of(OWNER, self.random_state))
+        seed = seed_of(OWNER, self.random_state)
+        pseudo = pseudo_label(z, s, method=self.method, prior=self.prior, negatives=negatives, seed=seed)
         self.labels_, self.probability_ = pseudo.labels.numpy(), pseudo.probability.numpy()
         self.reliability_, self.prior_ = pseudo.reliability.numpy(), pseudo.prior
         return self
 
     @signed_by(OWNER)
-    def fit_predict(self, X: Any, s: Any) -> NDArray[np.bool_]:  # noqa: N803
+    def fit_predict(self, X: Any, s: Any, negatives: Any = None) -> NDArray[np.bool_]:  # noqa: N803
         """The labels of the rows."""
-        return self.fit(X, s).labels_
+        return self.fit(X, s, negatives).labels_

@@ -1,6 +1,7 @@
 """What all estimators do with X, s and random_state."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from pucl.data.own import OwnData
 from pucl.data.own.arrays import as_array
 from pucl.data.own.batch import load
 from pucl.errors import Described, InputError, bad_argument
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.models.schema import Schema, learn_schema
 
 FEWEST = 4  # rows: two labelled and two unlabelled, so that one of each can be held out
@@ -30,6 +31,7 @@ class TrainingRows:
         schema: what the rows are, learnt from them.
         rows: as a model takes them.
         s: PU labels, True for labelled positives.
+        negative: True for confirmed negatives; None without any.
         classes: what `predict` will return: 0 and 1, or −1 and 1 if s had those.
         content: the rows as they came, where a report shows them.
         ids: what the rows are called; None for their numbers.
@@ -38,6 +40,7 @@ class TrainingRows:
     schema: Schema
     rows: Tensor
     s: NDArray[np.bool_]
+    negative: NDArray[np.bool_] | None
     classes: NDArray[np.int64]
     content: Any
     ids: Any
@@ -48,18 +51,26 @@ class TrainingRows:
         return self.schema.features(self.rows)
 
 
-def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any = ()) -> TrainingRows:
-    """Check X and s together and learn the schema; `x` may be what `pucl.read` returned, which has its own s."""
+def observe(
+    owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any = (), negatives: Any = None
+) -> TrainingRows:
+    """Check X, s and confirmed negatives together and learn the schema.
+
+    `x` may be what `pucl.read` returned, which has its own s and its own negatives.
+    """
     if isinstance(x, OwnData):
         if s is not None and s is not x.s:
             raise bad_argument(
                 owner, "s", "left out for data from pucl.read, which has its own", Described("two of them")
             )
-        if x.negative is not None:
-            raise bad_argument(owner, "negatives", "left out: estimators do not use them yet", Described("some"))
+        if negatives is not None and x.negative is not None:
+            raise bad_argument(
+                owner, "negatives", "left out for data from pucl.read, which has its own", Described("two of them")
+            )
+        negative = x.negative if negatives is None else check_negatives(negatives, x.s, len(x), owner)
         content = x.load()
         schema, rows = learn_schema(x, categorical=categorical, content=content, owner=owner)
-        return TrainingRows(schema, rows, x.s, np.array([0, 1]), content, x.ids)
+        return TrainingRows(schema, rows, x.s, negative, np.array([0, 1]), content, x.ids)
     if s is None:
         raise bad_argument(owner, "s", "given (it requires y to be passed, but the target y is None)", None)
     x, s = as_input(owner, x), _vector(s)
@@ -67,10 +78,28 @@ def observe(owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any =
     if len(x) < FEWEST:
         raise bad_argument(owner, "X", f"at least {FEWEST} rows", Described(f"n_samples = {len(x)}"))
     labelled = check_labels(s, n_rows=len(x), owner=owner)
+    aligned(owner, x, negatives, argument="negatives")
+    negative = check_negatives(negatives, labelled, len(x), owner)
     schema, rows = learn_schema(x, kind=kind, categorical=categorical, owner=owner)
     table = load(schema.open(x)) if schema.kind == "table" else None
     index = x.index.tolist() if hasattr(x, "index") and not callable(x.index) else None
-    return TrainingRows(schema, rows, labelled, _classes(s), table, index)
+    return TrainingRows(schema, rows, labelled, negative, _classes(s), table, index)
+
+
+def refuse_weights(owner: str, keywords: Mapping[str, Any]) -> None:
+    """Refuse ``sample_weight`` in plain words, and any other keyword as Python does.
+
+    It is no named parameter of `fit`, because scikit-learn takes the name for a promise.
+    """
+    for name, value in keywords.items():
+        if name != "sample_weight":
+            raise TypeError(f"{owner}.fit() got an unexpected keyword argument {name!r}")
+        if value is not None:
+            allowed = (
+                "left out: the share of positives, precision and recall are estimated by counting rows (draw rows in "
+                "proportion to their weight instead)"
+            )
+            raise bad_argument(owner, name, allowed, Described("weights"))
 
 
 def as_input(owner: str, x: Any) -> Any:
@@ -109,11 +138,11 @@ def _vector(s: Any) -> Any:
     return s
 
 
-def aligned(owner: str, x: Any, s: Any) -> None:
+def aligned(owner: str, x: Any, s: Any, *, argument: str = "s") -> None:
     """Refuse a frame and a Series whose index differs: their rows may not belong together."""
     both = hasattr(x, "iloc") and hasattr(s, "iloc")
     if both and len(x) == len(s) and not x.index.equals(s.index):
-        raise bad_argument(owner, "s", "a Series with the index of X", Described("another index"))
+        raise bad_argument(owner, argument, "a Series with the index of X", Described("another index"))
 
 
 def seed_of(owner: str, random_state: Any) -> int:

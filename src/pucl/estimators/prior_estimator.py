@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from pucl.data.own.arrays import as_array
 from pucl.errors import signed_by
-from pucl.estimators.observed import aligned, seed_of
+from pucl.estimators.observed import aligned, refuse_weights, seed_of
 from pucl.ranking.prior import estimate_prior
 
 OWNER = "PriorEstimator"
@@ -29,12 +29,14 @@ class PriorEstimator(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @signed_by(OWNER)
-    def fit(self, X: Any, s: Any) -> Self:  # noqa: N803
-        """Estimate π from embeddings or scores X with PU labels s."""
+    def fit(self, X: Any, s: Any, negatives: Any = None, **keywords: Any) -> Self:  # noqa: N803
+        """Estimate π from embeddings or scores X with PU labels s and, if known, confirmed negatives."""
+        refuse_weights(OWNER, keywords)
         aligned(OWNER, X, s)
+        aligned(OWNER, X, negatives, argument="negatives")
         z = X.to_numpy() if hasattr(X, "to_numpy") else as_array(X)
         estimate = estimate_prior(
-            z.astype(np.float64) if z.dtype.kind in "bui" else z, s, method=self.method,
+            z.astype(np.float64) if z.dtype.kind in "bui" else z, s, method=self.method, negatives=negatives,
             confidence=self.confidence, setting=self.setting, seed=seed_of(OWNER, self.random_state),
         )  # fmt: skip
         self.estimate_, self.prior_, self.method_ = estimate, estimate.value, estimate.method
