@@ -154,10 +154,10 @@ def test_a_line_of_version_0_1_is_of_the_cell_that_a_grid_has_today(tmp_path: Pa
 @pytest.mark.slow
 def test_stored_results_are_cells_of_the_grids_of_the_paper() -> None:
     lines = read_results(ROOT / "results" / "benchmark.jsonl")
-    names = ("benchmark1", "heads", "weak", "benchmark2", "baselines1", "baselines2")
+    names = ("benchmark1", "heads", "weak", "benchmark2", "baselines1", "baselines2", "encoders")
     keys = {cell.key for name in names for cell in read_grid(ROOT / "paper" / f"{name}.toml")}
     known = [line for line in lines if line.key in keys]
-    assert len(lines) == 649 and len(known) >= 588  # the others have numbers that grids had once
+    assert len(lines) >= 659 and len(known) >= 598  # the others have numbers that grids had once
     stacked = [
         line.cell for line in known if isinstance(line.cell, Pipeline) and line.cell.readout.labeller == "stacked"
     ]

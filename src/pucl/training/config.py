@@ -14,7 +14,7 @@ FREE = ("compile", "capture", "resident")
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Optimisation of the contrastive stage; the defaults are the authors' released settings.
+    """Optimisation of the contrastive stage; the defaults are those of the paper.
 
     Attributes:
         epochs: passes over the data.

@@ -74,7 +74,7 @@ def pretrain(
         view: a registered view or a function ``(x, generator) → x``; chosen from the kind of `x` when not given.
         temperature: τ of the objective.
         prior: π, for objectives that need it.
-        config: how to train; by default the authors' settings, with a batch no larger than the data.
+        config: how to train; by default the paper's settings, with a batch no larger than the data.
         device: where to train; a GPU if there is one.
         on_epoch: called after every epoch, with its loss, learning rate, speed and health.
         progress: show a live bar on the terminal.
