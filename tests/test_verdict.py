@@ -204,3 +204,13 @@ def test_scores_without_the_share_are_those_with_it() -> None:
     base, full = ranking_scores(logits, s), pu_scores(logits, s, prior=0.2)
     assert (base.pu_auc, base.recall, base.found) == (full.pu_auc, full.recall, full.found)
     assert "accuracy, precision and F1 need the share" in str(base)
+
+
+def test_confirmed_negatives_are_no_part_of_the_unlabelled_rows() -> None:
+    logits, s = problem(2.5)
+    negatives = (logits > 3) & ~s  # as odd as they can be
+    rest = ~negatives
+    assert lift(logits, s, negatives=negatives) == lift(logits[rest], s[rest])
+    found = verdict(logits - 2, s, prior=BOUND, rivals={"x": -logits}, negatives=negatives)
+    assert found == verdict(logits[rest] - 2, s[rest], prior=BOUND, rivals={"x": -logits[rest]})
+    assert found != verdict(logits - 2, s, prior=BOUND, rivals={"x": -logits})

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from pucl.selection.scores import check_logits
+from pucl.labels import check_negatives
+from pucl.selection.scores import check_logits, unlabelled_rows
 
+OWNER = "pucl.selection.lift"
 SHARES = (0.01, 0.05, 0.10)
 FEWEST = 5  # rows of U in a top share, at least; fewer say nothing
 
@@ -26,7 +28,7 @@ class Lift:
     error: float
 
 
-def lift(logits: Any, s: Any, *, shares: tuple[float, ...] = SHARES) -> tuple[Lift, ...]:
+def lift(logits: Any, s: Any, *, shares: tuple[float, ...] = SHARES, negatives: Any = None) -> tuple[Lift, ...]:
     """The lift at the top of a ranking, from logits of rows that did not train it.
 
         lift(q) = r(q) / q
@@ -42,9 +44,11 @@ def lift(logits: Any, s: Any, *, shares: tuple[float, ...] = SHARES) -> tuple[Li
         logits: one per row (n,), finite.
         s: PU labels (n,), 1 for labelled positives that were hidden from the model.
         shares: q, each strictly between 0 and 1; those with fewer than FEWEST rows of U at the top are left out.
+        negatives: confirmed negatives, a mask (n,) or row numbers; they are no part of U.
     """
-    score, labelled = check_logits(logits, s, owner="pucl.selection.lift")
-    p, u = score[labelled], np.sort(score[~labelled])[::-1]
+    score, labelled = check_logits(logits, s, owner=OWNER)
+    negative = check_negatives(negatives, labelled, len(score), OWNER)
+    p, u = score[labelled], np.sort(score[unlabelled_rows(labelled, negative)])[::-1]
     counts = [(share, round(share * len(u))) for share in shares]
     return tuple(_lift(p, u, share, top) for share, top in counts if top >= FEWEST)
 

@@ -7,11 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pucl.labels import check_negatives
 from pucl.numerics.auc import Floats, auc, auc_difference, null_error
 from pucl.priors import PriorEstimate
-from pucl.selection.scores import check_logits, true_auc
+from pucl.selection.scores import check_logits, true_auc, unlabelled_rows
 
 Word = Literal["useful", "weak", "do not use"]
+OWNER = "pucl.selection.verdict"
 ERRORS = 2.0  # standard errors that count as a difference
 GOOD_AUC = 0.7  # of positives against negatives, at its lower end, from which labels are worth using
 NEARLY_ALL = 0.95  # share of U called positive that is nearly all of it
@@ -42,7 +44,13 @@ NOT_JUDGED = Verdict(
 
 
 def verdict(
-    logits: Any, s: Any, *, prior: PriorEstimate, rivals: Mapping[str, NDArray[Any]], threshold: float = 0.0
+    logits: Any,
+    s: Any,
+    *,
+    prior: PriorEstimate,
+    rivals: Mapping[str, NDArray[Any]],
+    threshold: float = 0.0,
+    negatives: Any = None,
 ) -> Verdict:
     """Judge a model by how it ranks positives that were hidden from it.
 
@@ -64,15 +72,17 @@ def verdict(
         rivals: scores of the same rows by simpler means, by name, such as ``"column 'age' alone"``; NaN where a rival
             has none.
         threshold: of the logits, above which a row is called positive.
+        negatives: confirmed negatives, a mask (n,) or row numbers; they are no part of U.
     """
-    score, labelled = check_logits(logits, s, owner="pucl.selection.verdict")
-    p, u = score[labelled], score[~labelled]
+    score, labelled = check_logits(logits, s, owner=OWNER)
+    unlabelled = unlabelled_rows(labelled, check_negatives(negatives, labelled, len(score), OWNER))
+    p, u = score[labelled], score[unlabelled]
     value, _ = auc(p, u)
     error = auc(np.append(p, [-np.inf, np.inf]), u)[1]
     said = f"a hidden positive ranks above {value:.0%} of the unlabelled rows (± {error:.0%}; chance is 50%)"
     if value - 0.5 <= ERRORS * max(error, null_error(len(p), len(u))):
         return Verdict("do not use", f"{said}, which may be chance; label more positives or add columns")
-    better = _better(score, labelled, rivals) if len(p) >= FEWEST else None
+    better = _better(score, labelled, unlabelled, rivals) if len(p) >= FEWEST else None
     if better is not None:
         return Verdict("do not use", f"{said}, but {better}")
     found = float((u > threshold).mean())
@@ -88,11 +98,13 @@ def verdict(
     return Verdict("useful", f"{said}{_no_better(rivals)}")
 
 
-def _better(score: Floats, labelled: NDArray[np.bool_], rivals: Mapping[str, NDArray[Any]]) -> str | None:
+def _better(
+    score: Floats, labelled: NDArray[np.bool_], unlabelled: NDArray[np.bool_], rivals: Mapping[str, NDArray[Any]]
+) -> str | None:
     """The first rival that ranks the rows clearly better, with both figures."""
     for name, rival in rivals.items():
         known = np.isfinite(rival)
-        p, u = known & labelled, known & ~labelled
+        p, u = known & labelled, known & unlabelled
         if p.sum() < FEWEST or not u.any():
             continue
         theirs, ours = ((np.asarray(each, np.float64)[p], np.asarray(each, np.float64)[u]) for each in (rival, score))
