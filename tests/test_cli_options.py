@@ -38,6 +38,7 @@ BASE = {
 # (verb, option, values it refuses, what the line says of it)
 SHARED = (
     ("--positives", ("nowhere.txt",), "--positives and --label must be given one at a time; got both"),
+    ("--negatives", ("nowhere.txt",), "--negatives must be a list, or a file that exists; got 'nowhere.txt'"),
     ("--label", ("nope",), "--label: unknown column of people.csv 'nope': known: "),
     ("--positive-value", ("7",), "--positive-value must be one of [0.0, 1.0]; got '7'"),
     ("--id-column", ("nope",), "--id-column: unknown column of people.csv 'nope': "),

@@ -186,6 +186,9 @@ def one_line(run: Run, message: str) -> bool:
         (("--positives", "strangers.txt", "--id-column", "id"), "positives must be ids of the data; got 1 unknown"),
         (("--positives", "nowhere.txt"), "a file that exists; got 'nowhere.txt'"),
         (("--label", "known", "--positives", "strangers.txt"), "given one at a time"),
+        ((*READ, "--negatives", "strangers.txt"), "--negatives must be ids of the data; got 1 unknown, first 'r99'"),
+        ((*READ, "--negatives", "reviewed.txt"), "--negatives must be rows that are not labelled positives; got r07,"),
+        ((*READ, "--negatives", "zero.txt"), "--negatives must be a list with at least one entry; got an empty one"),
         ((*READ, "--prior", "1.5"), "prior must be a number strictly between 0 and 1; got 1.5"),
         ((*READ, "--prior", "km3"), "unknown prior estimator 'km3': did you mean 'km"),
         ((*READ, "--encoder", "resnet19"), "unknown encoder 'resnet19': did you mean 'resnet18'?"),
@@ -207,9 +210,10 @@ def one_line(run: Run, message: str) -> bool:
     ],
 )
 def test_mistakes_of_fit(pucl: Command, words: tuple[str, ...], message: str) -> None:
-    Path("strangers.txt").write_text("r01\nr99\n", encoding="utf-8")
+    for name, text in (("strangers", "r01\nr99\n"), ("reviewed", "r41\nr07\n"), ("zero", "\n")):
+        Path(f"{name}.txt").write_text(text, encoding="utf-8")
     assert one_line(pucl("fit", "people.csv", "--out", "model", *words), message)
-    assert here() == ["people.csv", "strangers.txt"]
+    assert here() == ["people.csv", "reviewed.txt", "strangers.txt", "zero.txt"]
 
 
 def test_a_model_needs_a_place(pucl: Command) -> None:

@@ -49,6 +49,13 @@ Positives = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Negatives = Annotated[
+    str | None,
+    typer.Option(
+        help="File that lists rows known to be negative, as for --positives; all other rows are unlabelled.",
+        rich_help_panel=DATA,
+    ),
+]
 Label = Annotated[
     str | None,
     typer.Option(
@@ -87,7 +94,7 @@ SkipUnreadable = Annotated[
 Rows = Annotated[
     int | None,
     typer.Option(
-        help="Use at most this many rows: all labelled positives and a random sample of the others "
+        help="Use at most this many rows: all known positives and negatives and a random sample of the others "
         f"(default: {MAX_ROWS:,}).",
         rich_help_panel=DATA,
     ),
@@ -107,10 +114,10 @@ Config = Annotated[
     ),
 ]
 READING = (
-    "positives", "label", "positive_value", "id_column", "kind", "columns", "categorical", "key", "size",
+    "positives", "label", "positive_value", "negatives", "id_column", "kind", "columns", "categorical", "key", "size",
     "skip_unreadable",
 )  # fmt: skip
-LISTS = ("positives", "columns", "categorical")  # which a file may give as lists
+LISTS = ("positives", "negatives", "columns", "categorical")  # which a file may give as lists
 NUMBERS = ("prior", "positive_value")  # which are texts on the command line and may be numbers in a file
 
 

@@ -50,6 +50,8 @@ def fit_files(
         on_progress("reading", 0.0)
     with _recorded_warnings() as texts:
         data, n_rows = _read_some(source, reading, max_rows, options.seed)
+        if data.negative is not None:
+            raise bad_argument("pucl", "negatives", "left out: a fit does not use them yet", Described("some"))
         content = load(data.rows)
         schema, rows = learn_schema(data, content=content, categorical=reading.categorical)
         schema = replace(schema, resize=reading.size is not None)
@@ -80,15 +82,13 @@ def estimate_prior_of_files(
     else:
         schema, rows = learn_schema(data, categorical=reading.categorical)
         z = encode_raw(schema.features(rows)).z
-    return estimate_prior(z, data.s, method=method, seed=seed)
+    return estimate_prior(z, data.s, method=method, negatives=data.negative, seed=seed)
 
 
 def _read_some(source: str | Path, reading: ReadOptions, max_rows: int, seed: int) -> tuple[OwnData, int]:
-    """At most `max_rows` rows with all labelled positives, and the number of rows in the source."""
+    """At most `max_rows` rows with all positives and negatives that are known, and the number of rows in the source."""
     check_count("pucl", "rows", max_rows)
     data = reading.read(source)
-    if data.negative is not None:
-        raise bad_argument("pucl", "negatives", "left out: a fit does not use them yet", Described("some"))
     return (sample(data, max_rows, seed=seed, keep_positives=True) if len(data) > max_rows else data), len(data)
 
 
