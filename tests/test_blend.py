@@ -97,6 +97,7 @@ def test_ranks_equal_a_slow_loop_and_keep_the_order(kind: str) -> None:
         "different": rng.normal(size=40), "ties": rng.integers(5, size=40).astype(float), "constant": np.full(9, 2.0),
         "single": np.array([1.0]),
     }[kind]  # fmt: skip
+    reference = reference.astype(np.float32).astype(np.float64)
     curve = RankCurve(torch.from_numpy(reference))
     scores = np.unique(np.concatenate([rng.normal(size=60) * 3, reference, [-1e6, 1e6, -50, 50, 49]]))
     found = curve(torch.from_numpy(scores))
@@ -104,6 +105,13 @@ def test_ranks_equal_a_slow_loop_and_keep_the_order(kind: str) -> None:
     torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
     assert (found.diff() > 0).all(), "different scores have different ranks, beyond the ends too"
     assert found.min() >= 1 / (4 * len(reference)) and found.max() <= 1 - 1 / (4 * len(reference))
+
+
+def test_rounding_errors_split_no_ties() -> None:
+    near = 0.4 + 1e-16 * np.arange(-8.0, 9.0)
+    assert len(np.unique(near)) > 3
+    rank = RankCurve(torch.from_numpy(np.concatenate([near, [0.1, 0.7]])))(torch.from_numpy(near))
+    assert float(rank.max() - rank.min()) < 1e-12
 
 
 def test_a_reference_is_short_and_has_the_quantiles() -> None:
@@ -130,7 +138,7 @@ def test_a_blend_is_the_logit_of_the_average_rank() -> None:
     average = torch.zeros(len(rows), dtype=torch.float64)
     for member in whole.members:
         score = member.head(rows if member.on == "columns" else torch.nan_to_num(rows)).detach()
-        reference = member.reference.tolist()
+        reference = member.reference.float().tolist()
         ranks = torch.tensor([slow_rank(reference, float(v)) for v in score.double()], dtype=torch.float64)
         average += whole.weights[member.name] * ranks
     torch.testing.assert_close(whole(rows).double(), torch.logit(average), rtol=1e-5, atol=1e-5)

@@ -20,6 +20,8 @@ from pucl.pseudo_labels import PseudoLabels
 from pucl.ranking.categories import CategoryValues
 from tree_examples import Array, bag, boosted, mean_share, table
 
+EXACT = 1e-14  # the sum of a row's leaves in another order
+
 
 def on_thresholds(trees: list[Any], x: Array) -> Array:
     """The rows with every value moved onto a threshold of its column, or right beside it."""
@@ -41,7 +43,7 @@ def test_a_bag_scores_as_in_scikit_learn(extra: bool, gaps: bool) -> None:
     head = Trees.of_sklearn(trees)
     new, _ = table(3000, gaps=gaps, seed=7)
     for rows in (x, new, on_thresholds(trees, new)):
-        assert np.array_equal(head(torch.from_numpy(rows)).numpy(), mean_share(trees, rows).astype(np.float32))
+        np.testing.assert_allclose(head(torch.from_numpy(rows)).numpy(), mean_share(trees, rows), rtol=0, atol=EXACT)
     assert len(np.unique(mean_share(trees, new))) > 100
 
 
@@ -50,7 +52,7 @@ def test_gaps_that_training_did_not_have_go_where_scikit_learn_sends_them() -> N
     trees = bag(x, goal)
     rows, _ = table(1000, seed=3)
     expected = np.mean([tree.tree_.predict(rows)[:, 1] for tree in trees], axis=0)  # predict_proba refuses gaps
-    assert np.array_equal(Trees.of_sklearn(trees)(torch.from_numpy(rows)).numpy(), expected.astype(np.float32))
+    np.testing.assert_allclose(Trees.of_sklearn(trees)(torch.from_numpy(rows)).numpy(), expected, rtol=0, atol=EXACT)
 
 
 def test_a_column_that_splits_by_its_gaps_alone() -> None:
@@ -62,7 +64,7 @@ def test_a_column_that_splits_by_its_gaps_alone() -> None:
         assert Trees.of_sklearn([tree])(torch.from_numpy(x)).tolist() == labels.tolist()
         model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2).fit(x, labels)
         found = Trees.of_boosting(model)(torch.from_numpy(x)).numpy()
-        np.testing.assert_allclose(found, model.decision_function(x), rtol=1e-6)
+        np.testing.assert_allclose(found, model.decision_function(x), rtol=0, atol=EXACT)
 
 
 @pytest.mark.parametrize("gaps", [False, True])
@@ -71,7 +73,7 @@ def test_boosted_trees_score_as_in_scikit_learn(gaps: bool) -> None:
     model = boosted(x, goal, max_leaf_nodes=12)
     new, _ = table(2000, gaps=gaps, seed=9)
     found = Trees.of_boosting(model)(torch.from_numpy(new)).numpy()
-    np.testing.assert_allclose(found, model.decision_function(new), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found, model.decision_function(new), rtol=0, atol=1e-13)
 
 
 def test_splits_of_categories_by_boosted_trees_are_refused() -> None:
@@ -119,8 +121,18 @@ def test_categories_become_numbers() -> None:
     trees = bag(x, goal)
     given = torch.from_numpy(codes)
     found = Trees.of_sklearn(trees, values)(given)
-    assert np.array_equal(found.numpy(), mean_share(trees, numbers).astype(np.float32))
+    np.testing.assert_allclose(found.numpy(), mean_share(trees, numbers), rtol=0, atol=EXACT)
     assert np.array_equal(given.numpy(), codes, equal_nan=True), "the rows are left as they are"
+
+
+def test_a_graph_of_trees_scores_the_same() -> None:
+    x, goal = table(300)
+    head = Trees.of_sklearn(
+        bag(x, goal, n=5, max_depth=4), CategoryValues((2,), np.ones((1, 2), "f4"), np.ones(1, "f4"))
+    )
+    rows = torch.from_numpy(x)
+    graph = torch.export.export(head, (rows[:3],), dynamic_shapes=({0: torch.export.Dim("n", min=1)},)).module()
+    torch.testing.assert_close(graph(rows), head(rows), rtol=0, atol=EXACT)
 
 
 def test_the_largest_float32_below_a_number() -> None:

@@ -59,9 +59,10 @@ def blend(expand: Expand, rows: Tensor, goal: Array, categories: CategoryValues 
     mean, scale = features.mean(axis=0), features.std(axis=0) + 0.1
     scaled = (features - mean) / scale
     machines = [SVC(C=1.0, gamma=0.1).fit(scaled[k::2], goal[k::2]) for k in range(2)]
+    one_leaf = DecisionTreeClassifier().fit(x, 0 * goal)
     linear = LinearHead(torch.linspace(-1, 1, features.shape[1]), torch.tensor(0.2))
     heads: list[tuple[str, Any, Any, float]] = [
-        ("bag", Trees.of_sklearn(bag(x, goal), categories), "columns", 0.4),
+        ("bag", Trees.of_sklearn([*bag(x, goal), one_leaf], categories), "columns", 0.4),
         ("boosted", Trees.of_boosting(boosted(x, goal), categories), "columns", 0.2),
         ("svm", SupportVectors.of_sklearn(machines, mean, scale), "features", 0.3),
         ("linear", linear, "features", 0.3),

@@ -45,7 +45,8 @@ class RankCurve(nn.Module):
 
     where u_1 < … < u_K are the different values of the reference and h = 1 / (4m), half of what the mid-ranks leave
     free at either end. So r rises with the score everywhere, and stays h away from 0 and from 1. Where all scores of
-    the reference are the same, e is v − u_1.
+    the reference are the same, e is v − u_1. The reference is held in float32: scores that differ by rounding errors
+    only, as sums over trees in another order do, are one value of it.
     """
 
     reference: Tensor
@@ -57,14 +58,14 @@ class RankCurve(nn.Module):
         m = len(reference)
         if reference.ndim != 1 or m == 0 or not bool(reference.isfinite().all()):
             raise ValueError("the reference of a member is no vector of finite scores")
-        ordered = reference.to(torch.float64).sort().values
+        ordered = reference.to(torch.float32).sort().values
         knots, counts = torch.unique_consecutive(ordered, return_counts=True)
         upto = counts.cumsum(0)
         self.register_buffer("reference", ordered)
-        self.register_buffer("knots", knots, persistent=False)
+        self.register_buffer("knots", knots.to(torch.float64), persistent=False)
         self.register_buffer("ranks", (2 * upto - counts).to(torch.float64) / (2 * m), persistent=False)
         self.free = 1 / (4 * m)
-        self.spread = float(knots[-1] - knots[0]) or 1.0
+        self.spread = float(self.knots[-1] - self.knots[0]) or 1.0
 
     def forward(self, score: Tensor) -> Tensor:
         """Ranks (n,) of scores (n,), in float64."""

@@ -12,7 +12,7 @@ from pucl.errors import Described, bad_argument, is_number
 from pucl.heads.stored import HeadParts, StoredHead
 
 OWNER = "head 'support_vectors'"
-PAIRS = 2**20  # of rows and support vectors held at a time
+PAIRS = 2**18  # of rows and support vectors held at a time
 NAMES = ("mean", "scale", "vectors", "weight", "bias")
 
 
@@ -95,7 +95,8 @@ class SupportVectors(StoredHead):
         return cls(*(parts.tensors[name] for name in NAMES), gamma=parts.options["gamma"])
 
     def _scores(self, x: Tensor) -> Tensor:
+        """The exponent is 2γ x · v − γ ‖v‖² − γ ‖x‖², kept from rising above 0 by rounding."""
         scaled = (x.to(self.mean.dtype) - self.mean) / self.scale
-        square = scaled.square().sum(dim=1, keepdim=True) + self.vectors.square().sum(dim=1)
-        distance = (square - 2 * scaled @ self.vectors.T).clamp(min=0)
-        return torch.exp(-self.gamma * distance) @ self.weight + self.bias
+        exponent = torch.addmm(-self.gamma * self.vectors.square().sum(dim=1), scaled, 2 * self.gamma * self.vectors.T)
+        exponent = exponent.sub_(self.gamma * scaled.square().sum(dim=1, keepdim=True)).clamp_(max=0)
+        return exponent.exp_() @ self.weight + self.bias

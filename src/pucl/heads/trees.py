@@ -19,6 +19,7 @@ OWNER = "head 'trees'"
 Link = Literal["mean", "logit", "sum"]
 ROWS, NUMBERS, PAIRS = 2048, 2**20, 2**17  # rows, their values, and pairs of a row and a tree held at a time
 CLEARED = frozenset(range(8, 1000, 4))  # levels after which the pairs that have reached a leaf are cleared away
+ONNX_DOMAIN = "pucl"  # of what stands for trees in a graph until `export_onnx` puts the operator for trees there
 NODES = ("feature", "threshold", "missing_left", "value", "roots")
 CATEGORIES = ("columns", "table", "default")
 
@@ -128,14 +129,13 @@ class Trees(StoredHead):
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        """Scores (n,) of rows (n, c), a batch of rows at a time."""
+        """Scores (n,) of rows (n, c) in float64, a batch of rows at a time."""
         if x.shape[1] != self.n_columns:
             raise bad_argument(OWNER, "rows", f"of {self.n_columns} columns", Described(f"{x.shape[1]} columns"))
         if torch.compiler.is_compiling():  # a graph for any number of rows has no loop over them
-            return self._score(self._sums_in_a_graph(self._numbers(x))).to(x.dtype)
+            return self._score(self._sums_in_a_graph(self._numbers(x)))
         size = max(1, min(ROWS, NUMBERS // (2 * self.n_columns)))
-        sums = [self._sums(self._numbers(piece)) for piece in torch.split(x, size)]
-        return self._score(torch.cat(sums)).to(x.dtype)
+        return self._score(torch.cat([self._sums(self._sides(self._numbers(piece))) for piece in torch.split(x, size)]))
 
     def options(self) -> dict[str, Any]:
         """The number of columns c, the link and b."""
@@ -155,15 +155,19 @@ class Trees(StoredHead):
         return cls(trees, categories, n_columns=options["n_columns"], link=options["link"], base=options["base"])
 
     def _numbers(self, x: Tensor) -> Tensor:
-        """Rows (n, 2c) of float32: with +∞ where a value is missing, then with −∞; categories as numbers."""
+        """Rows (n, c) of float32 with numbers for categories."""
         x = x.to(torch.float32)
-        if self.columns is not None and self.table is not None and self.default is not None:
-            code = x[:, self.columns]
-            width = self.table.shape[1]
-            known = (code >= 0) & (code < width)
-            place = torch.where(known, code, 0).long() + width * torch.arange(len(self.columns), device=x.device)
-            number = torch.where(known, self.table.reshape(-1)[place], self.default)
-            x = x.index_copy(1, self.columns, torch.where(code.isnan(), code, number))
+        if self.columns is None or self.table is None or self.default is None:
+            return x
+        code = x[:, self.columns]
+        width = self.table.shape[1]
+        known = (code >= 0) & (code < width)
+        place = torch.where(known, code, 0).long() + width * torch.arange(len(self.columns), device=x.device)
+        number = torch.where(known, self.table.reshape(-1)[place], self.default)
+        return x.index_copy(1, self.columns, torch.where(code.isnan(), code, number))
+
+    def _sides(self, x: Tensor) -> Tensor:
+        """Rows (n, 2c): with +∞ where a value is missing, then with −∞."""
         missing = x.isnan()
         return torch.cat([torch.where(missing, torch.inf, x), torch.where(missing, -torch.inf, x)], dim=1)
 
@@ -172,25 +176,27 @@ class Trees(StoredHead):
 
         Node numbers are int32, and the pairs of one tree stand beside each other, so that its nodes stay in the cache.
         """
-        values, places = x.T.reshape(-1), self.seen * len(x)
+        columns, places = x.T.contiguous(), self.seen * len(x)
         sums = torch.zeros(len(x), dtype=self.value.dtype, device=x.device)
         for roots in torch.split(self.roots, max(1, PAIRS // max(1, len(x)))):
-            leaf = self._leaves(roots[:, None].expand(-1, len(x)).reshape(-1), values, places)
+            # Of the roots whole columns are compared at once.
+            right = columns.index_select(0, self.seen[roots]) > self.border[roots][:, None]
+            leaf = self._leaves((self.child[roots][:, None] + right).reshape(-1), columns.reshape(-1), places)
             sums += self.value.index_select(0, leaf).view(len(roots), len(x)).sum(dim=0)
         return sums
 
     def _leaves(self, node: Tensor, values: Tensor, places: Tensor) -> Tensor:
-        """The leaves that pairs of a tree and a row reach from their roots: all go down one level at a time.
+        """The leaves that pairs of a tree and a row reach: all go down one level at a time.
 
         Args:
-            node: the roots, (trees × n,).
+            node: the nodes below the roots where they are, (trees × n,).
             values: of the rows, column by column, (2c × n,).
             places: where in `values` the column of a node begins, (N,).
         """
         n = len(values) // (2 * self.n_columns)
         row = torch.arange(n, dtype=torch.int32, device=node.device).repeat(len(node) // max(1, n))
         leaf, pair = node, None  # of all pairs, and which of them are still on their way
-        for level in range(1, self.depth + 1):
+        for level in range(2, self.depth + 1):
             value = values.index_select(0, places.index_select(0, node).add_(row))
             after = self.child.index_select(0, node).add_(value > self.border.index_select(0, node))
             if level in CLEARED:
@@ -202,8 +208,12 @@ class Trees(StoredHead):
         return node if pair is None else leaf.index_copy_(0, pair, node)
 
     def _sums_in_a_graph(self, x: Tensor) -> Tensor:
-        """The same, of all rows at once and without decisions that depend on them."""
-        seen, child = self.seen.long(), self.child.long()
+        """The same of rows (n, c), all at once and without decisions that depend on them."""
+        if torch.onnx.is_in_onnx_export() and hasattr(torch.onnx, "ops"):
+            given = (x.double(), *(getattr(self, name) for name in NODES))
+            shape = (x.shape[0], 1)
+            return torch.onnx.ops.symbolic(f"{ONNX_DOMAIN}::Trees", given, dtype=torch.float64, shape=shape)[:, 0]
+        seen, child, x = self.seen.long(), self.child.long(), self._sides(x)
         node = self.roots.long().expand(x.shape[0], -1)
         for _ in range(self.depth):
             node = child[node] + (x.gather(1, seen[node]) > self.border[node]).long()

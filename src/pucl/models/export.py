@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +19,12 @@ from pucl.errors import InputError, RunError
 from pucl.files import replace_file
 from pucl.models.graph import Graph, Trial, trial_rows
 from pucl.models.model import Model
+from pucl.models.onnx_parts import use_ml
 from pucl.models.places import check_file
 
 OWNER = "pucl.export"
 TOLERANCE = 1e-4
 TRACED, CHECKED = 3, 7  # rows of the example and of the check, which differ: the batch size is dynamic
-ML, ML_VERSION = "ai.onnx.ml", 3  # where ONNX keeps the operator that turns text into codes
 
 
 def export_onnx(model: Model, path: str | Path) -> Path:
@@ -50,8 +49,7 @@ def export_onnx(model: Model, path: str | Path) -> Path:
             dynamic_shapes=tuple({0: rows} for _ in example), verbose=False,
         )  # fmt: skip
     proto = program.model_proto  # type: ignore[union-attr]
-    if graph.columns is not None and graph.columns.categories:
-        _take_text(onnx, proto, graph.columns.categories)
+    use_ml(onnx, proto, () if graph.columns is None else graph.columns.categories)
     for key, value in _metadata(model, graph).items():
         entry = proto.metadata_props.add()
         entry.key, entry.value = key, value
@@ -73,37 +71,6 @@ def _traced(model: Model, graph: Graph) -> tuple[Tensor, ...]:
     if graph.columns is not None and graph.columns.categories:
         tensors.append(torch.zeros(TRACED, len(graph.columns.categories)))
     return tuple(tensors)
-
-
-def _take_text(onnx: Any, proto: Any, rules: tuple[CategoryRule, ...]) -> None:
-    """Put text in the place of the input ``codes``: every column of ``categories`` goes through its own dictionary.
-
-    A value that training never saw has the code −1; empty text is missing (NaN), unless it is a value of the column.
-    """
-    graph, helper = proto.graph, onnx.helper
-    (codes,) = (value for value in graph.input if value.name == "codes")
-    batch = codes.type.tensor_type.shape.dim[0].dim_param
-    text = helper.make_tensor_value_info("categories", onnx.TensorProto.STRING, [batch, len(rules)])
-    nodes, made = [], []
-    for j, rule in enumerate(rules):
-        known = {"": math.nan} | {value: float(code) for code, value in enumerate((*rule.values, *rule.rare))}
-        place, column = f"categories_place_{j}", f"categories_{j}"
-        graph.initializer.append(onnx.numpy_helper.from_array(np.array([j]), place))
-        nodes.append(helper.make_node("Gather", ["categories", place], [column], axis=1))
-        nodes.append(
-            helper.make_node(
-                "LabelEncoder", [column], [f"codes_{j}"], domain=ML, keys_strings=list(known),
-                values_floats=list(known.values()), default_float=-1.0,
-            )
-        )  # fmt: skip
-        made.append(f"codes_{j}")
-    nodes.append(helper.make_node("Concat", made, ["codes"], axis=1))
-    others = list(graph.node)
-    graph.input.remove(codes)
-    graph.input.append(text)
-    del graph.node[:]
-    graph.node.extend([*nodes, *others])
-    proto.opset_import.append(helper.make_opsetid(ML, ML_VERSION))
 
 
 def _metadata(model: Model, graph: Graph) -> dict[str, str]:
@@ -129,7 +96,11 @@ def _check(runtime: Any, data: bytes, model: Model, graph: Graph) -> None:
     """Refuse a graph whose probabilities differ from the model's, on new rows and on a single row."""
     options = runtime.SessionOptions()
     options.log_severity_level = 3
-    session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    try:
+        session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise RunError(f"{OWNER}: onnxruntime {runtime.__version__} cannot run the graph: {reason}") from None
     trial = trial_rows(model, graph, CHECKED)
     for some in (trial, trial.first()):
         (probability,) = session.run(None, some.inputs)

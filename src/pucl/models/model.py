@@ -66,9 +66,9 @@ class RowsToProbability(nn.Module):
         self.head, self.encoder, self.expand = model.head, model.encoder, model.schema.expand
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Probabilities (n,) of rows."""
+        """Probabilities (n,) of rows, in float32."""
         if self.head.takes == "embedding":
             features = rows if self.expand is None else self.expand(rows)
             rows = F.normalize(self.encoder(features), dim=1)
         logits: Tensor = self.head(rows)
-        return torch.sigmoid(logits)
+        return torch.sigmoid(logits).to(torch.float32)
