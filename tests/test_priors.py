@@ -99,9 +99,39 @@ def test_hull_distance_is_the_minimum(narrow: bool) -> None:
     values, vectors = np.linalg.eigh(kernel)
     root = vectors * np.sqrt(np.maximum(values, 0))
     weights, _ = nnls(np.vstack([root.T, 1e4 * np.ones(200)]), np.r_[root.T @ u, 1e4])
-    assert hull.distance(u) == pytest.approx(np.sqrt((u - weights) @ kernel @ (u - weights)), abs=1e-6)
+    assert hull.distance(u)[0] == pytest.approx(np.sqrt((u - weights) @ kernel @ (u - weights)), abs=1e-6)
     inside = np.full(200, 1 / 200)
-    assert hull.distance(inside) < 1e-4
+    assert hull.distance(inside)[0] < 1e-4
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_hull_distance_from_any_start_is_that_of_the_interior_point(
+    copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = np.random.RandomState(0)
+    rows = np.repeat(r.randn(300 // copies, 15), copies, axis=0)  # points may occur more than once
+    hull = KernelHull(np.exp(-((rows[:, None] - rows) ** 2).sum(2) / 30))
+    u = np.where(r.rand(300) < 0.5, 2.0, -1.0)
+    u /= u.sum()
+    starts = [None, np.arange(300) < 3, np.ones(300, dtype=bool), r.rand(300) < 0.5]
+    found = [hull.distance(u, start) for start in starts]
+    monkeypatch.setattr("pucl.priors.hull.MAX_GUESSES", 0)
+    slow, _ = hull.distance(u)
+    assert slow > 0.02
+    for value, support in found:
+        assert value == pytest.approx(slow, abs=1e-7)
+        points = support.reshape(-1, copies).any(axis=1)  # any copy may carry the weight
+        assert np.array_equal(points, found[0][1].reshape(-1, copies).any(axis=1)) and 0 < points.sum() < len(points)
+
+
+def test_the_curve_is_the_same_in_any_order_of_its_points() -> None:
+    r = np.random.RandomState(0)
+    p, u = r.randn(60, 10) + 1, np.r_[r.randn(40, 10) + 1, r.randn(40, 10) - 1]
+    rising, falling = KernelMeanCurve(p, u), KernelMeanCurve(p, u)
+    factors = np.linspace(1.05, 5, 12)
+    there = [rising.distance(factor) for factor in factors]
+    back = [falling.distance(factor) for factor in factors[::-1]][::-1]
+    assert there == pytest.approx(back, abs=1e-7) and (np.diff(there, 2) > -1e-7).all(), "convex"
 
 
 def test_running_median_keeps_windows_centred() -> None:

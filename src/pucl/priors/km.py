@@ -71,10 +71,14 @@ class KernelMeanCurve:
         self.p = np.r_[np.zeros(len(u)), np.full(len(p), 1 / len(p))]
         self.mmd = float(np.sqrt(max((self.u - self.p) @ kernel @ (self.u - self.p), 0.0)))
         self.hull = KernelHull(kernel)
+        self.solved = {1.0: (0.0, self.u > 0)}  # by λ: d and the points of the hull it needs; μ_U lies in the hull
 
     def distance(self, factor: float) -> float:
-        """d(λ) at λ = `factor`."""
-        return self.hull.distance(factor * self.u + (1 - factor) * self.p)
+        """d(λ) at λ = `factor`; the search begins with the points that the next smaller λ needed."""
+        if factor not in self.solved:
+            start = self.solved[max(known for known in self.solved if known < factor)][1]
+            self.solved[factor] = self.hull.distance(factor * self.u + (1 - factor) * self.p, start)
+        return self.solved[factor][0]
 
     def relative_slope(self) -> float:
         """KM2's threshold; d(1) is 0, since μ_U itself lies in the hull."""
