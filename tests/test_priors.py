@@ -120,7 +120,7 @@ def test_hull_distance_from_any_start_is_that_of_the_interior_point(
     assert slow > 0.02
     for value, support in found:
         assert value == pytest.approx(slow, abs=1e-7)
-        points = support.reshape(-1, copies).any(axis=1)  # any copy may carry the weight
+        points = np.asarray(support.reshape(-1, copies).any(axis=1))  # any copy may carry the weight
         assert np.array_equal(points, found[0][1].reshape(-1, copies).any(axis=1)) and 0 < points.sum() < len(points)
 
 

@@ -46,7 +46,7 @@ class KernelHull:
         v = self._by_support(u, u > 0 if start is None else start) if self.factor is None else None
         v = self._by_interior_point(u) if v is None else v
         off = u - v
-        return float(np.sqrt(max(off @ self._times(off), 0.0))), v > 0
+        return float(np.sqrt(max(float(off @ self._times(off)), 0.0))), v > 0
 
     def _by_support(self, u: Array, support: Mask) -> Array | None:
         """The weights v by guesses of the points F with v > 0; None where that does not come to an end.
