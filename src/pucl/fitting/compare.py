@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pucl.encoders.plain import RAW
+from pucl.fitting.average import Average, average_rankers
 from pucl.fitting.encode import TRAINED, Encoded
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan
 from pucl.heads import fit_head
-from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.numerics.auc import auc_difference
 from pucl.pseudo_labels import PseudoLabels, find_labeller, pseudo_label
 from pucl.ranking import DEFAULT_RANKER
-from pucl.ranking.thresholds import threshold_for_share
 
 ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate must win: on its embedding, on another
+AVERAGE, BLEND = "average", "blend"  # labeller and head of averaged rankers
 ALL_FOLDS_UP_TO = 3000  # rows up to which every fold is judged whose labels the embedding never saw
 
 
@@ -96,30 +96,42 @@ class Judged:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The candidates as they were judged, and the number of the one to take."""
+    """The candidates as they were judged, the number of the one to take, and the averaged rankers if there were any."""
 
     judged: tuple[Judged, ...]
     best: int
+    average: Average | None = None
 
     @property
     def chosen(self) -> Judged:
         """The candidate to take."""
         return self.judged[self.best]
 
+    @property
+    def averaged(self) -> Average | None:
+        """The averaged rankers, where they are the candidate to take."""
+        return self.average if self.chosen.candidate.labeller == AVERAGE else None
+
 
 def compare(plan: FitPlan, encoded: Mapping[str, Encoded]) -> Comparison:
     """Judge every candidate on folds hidden from it, and choose."""
     plan.progress("comparing", 0.8)
+    average = average_rankers(plan) if plan.averages else None
+    judged = []
+    if average is not None:
+        candidate = Candidate(RAW, encoded[RAW].z, AVERAGE, BLEND, tuple(range(plan.n_folds)))
+        judged.append(Judged(candidate, average.logits))
     candidates = candidates_of(plan, encoded)
-    judged = judge(candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed)
-    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy()))
+    judged += judge(candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed)
+    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy()), average)
 
 
 def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candidate]:
     """What is compared, the default first: the trained encoder for images, the raw rows for other data.
 
-    Raw rows are scored linearly, unless a kernel or the nearest rows rank hidden positives better: a linear score is
-    steadier on small tables, but fails on classes of several modes; a kernel fails on many small clusters (LOG.md).
+    The rows of tables are left to averaged rankers, if there are any, see `average_rankers`. Other raw rows are scored
+    linearly, unless a kernel or the nearest rows rank hidden positives better: a linear score is steadier on few rows,
+    but fails on classes of several modes; a kernel fails on many small clusters (LOG.md).
     """
     folds = tuple(range(plan.n_folds))
     images = plan.schema.kind == "image" and TRAINED in encoded  # raw pixels are only compared on the first fold
@@ -129,7 +141,7 @@ def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candida
     }
     candidates = []
     for key in (TRAINED, RAW) if images else (RAW, TRAINED):
-        if key not in encoded:
+        if key not in encoded or (key == RAW and plan.averages and plan.schema.kind == "table"):
             continue
         unseen = folds if key == RAW and not images else folds[: plan.hidden_folds]
         judged_on = unseen if len(plan.rows) <= ALL_FOLDS_UP_TO else folds[:1]
@@ -181,30 +193,6 @@ def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLab
     """The candidate's head on some rows and their pseudo-labels."""
     drawn = {} if candidate.head in ("linear", "knn") else {"seed": seed}
     return fit_head(z, labelled, pseudo, method=candidate.head, **{**candidate.head_options, **drawn})
-
-
-def calibrated(
-    head: nn.Module, judged: Judged, labelled: Tensor, prior: float, *, cut_on: Tensor | None = None
-) -> Calibrated:
-    """The head at the temperature that fits the logits of held-out rows.
-
-    With `cut_on`, the embeddings of the unlabelled rows, the threshold moves too, so that a share π of these rows is
-    positive. That is for a known π; for an estimate the head's own threshold is as good.
-    """
-    rows = torch.from_numpy(judged.rows)
-    seen, temperature, shift = labelled[rows], 1.0, 0.0
-    if seen.any() and not seen.all():
-        temperature = fit_temperature(torch.from_numpy(judged.logits)[rows], seen, prior)
-    if cut_on is not None:
-        with torch.no_grad():
-            shift = -float(threshold_for_share(head(cut_on), prior)) / temperature
-    return Calibrated(head, shift=shift, temperature=temperature)
-
-
-def at_share(judged: Judged, labelled: Tensor, prior: float) -> Judged:
-    """The logits shifted so that a share π of the unlabelled rows is positive."""
-    free = torch.from_numpy(judged.logits[judged.rows & ~labelled.numpy()])
-    return replace(judged, logits=judged.logits - float(threshold_for_share(free, prior))) if len(free) > 1 else judged
 
 
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:

@@ -4,11 +4,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.device import pick_device
-from pucl.fitting.compare import Judged, at_share, calibrated, compare
+from pucl.fitting.calibrate import calibrate_head
+from pucl.fitting.compare import Judged, compare
 from pucl.fitting.encode import encode
 from pucl.fitting.label import Labels, label
 from pucl.fitting.plan import FitOptions, FitPlan, OnProgress, plan_fit
@@ -27,6 +30,7 @@ class FitResult:
     Attributes:
         model: the model.
         z: embeddings of the rows, (n, k).
+        logits: of the rows by the model, (n,).
         pseudo: pseudo-labels of the rows.
         judged: logits of the rows hidden from the heads that were compared.
         history: the epochs of the encoder's training.
@@ -34,6 +38,7 @@ class FitResult:
 
     model: Model
     z: Tensor
+    logits: NDArray[np.float64]
     pseudo: PseudoLabels
     judged: Judged
     history: list[Epoch]
@@ -67,19 +72,19 @@ def fit(
     plan = plan_fit(rows, s, schema, options, pick_device(device), on_progress)
     encoded = encode(plan)
     comparison = compare(plan, encoded)
-    labels = label(plan, comparison.chosen.candidate)
+    labels = label(plan, comparison)
     classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
     return _finish(plan, labels, classifier, began)
 
 
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float) -> FitResult:
     """The model with calibrated logits, its record, and what is known of its rows."""
-    share, judged, cut_on, used = labels.prior.value, classifier.comparison.chosen, None, classifier.encoded
-    if plan.options.prior is not None:  # then π also decides how many rows are called positive
-        judged, cut_on = at_share(judged, plan.labelled, share), classifier.z[~plan.labelled]
-    head = calibrated(classifier.head, judged, plan.labelled, share, cut_on=cut_on)
+    judged, used = classifier.comparison.chosen, classifier.encoded
+    head, judged = calibrate_head(plan, labels, classifier, judged)
     record = record_fit(plan, labels, classifier, judged, round(time.perf_counter() - began, 2))
     plan.progress("done", 1.0)
     history = [] if used.trained is None else used.trained.history
     model = Model(plan.schema, classifier.encoder, used.name, head, record)
-    return FitResult(model, classifier.z, labels.pseudo, judged, history)
+    with torch.no_grad():
+        logits = head(plan.rows if head.takes == "rows" else classifier.z)
+    return FitResult(model, classifier.z, logits.double().numpy(), labels.pseudo, judged, history)

@@ -32,7 +32,7 @@ def gather(
         content: the rows as they came, where they are a `Table`: its values are shown.
         ids: what the rows are called; their numbers when not given.
     """
-    logits = _logits(fitted)
+    logits = fitted.logits
     probability = torch.sigmoid(torch.from_numpy(logits)).numpy().astype(np.float32)
     names = np.arange(len(labelled)) if ids is None else np.asarray(ids, dtype=object)
     unlabelled = np.flatnonzero(~labelled)
@@ -66,12 +66,6 @@ def gather(
         n_unlabelled=len(unlabelled),
         embedding=z.half().numpy(),
     )
-
-
-@torch.no_grad()
-def _logits(fitted: FitResult) -> NDArray[np.float64]:
-    logits: Tensor = fitted.model.head(fitted.z)
-    return logits.double().numpy()
 
 
 def _points(labelled: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:

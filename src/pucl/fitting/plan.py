@@ -1,5 +1,6 @@
 """The plan of a fit: what the user chose, what the data decide otherwise, and the folds that are hidden."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ OnProgress = Callable[[str, float], None]  # called with the name of the stage a
 AUTO = "auto"  # leaves a choice to the data
 FOLDS = 5
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which no encoder is trained
+FEWEST_VECTORS = 5000  # the same for vectors
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
 MANY = 20_000  # rows from which the authors' batches and epochs are used; fewer rows are soon memorised
 MAX_EPOCHS, MAX_EPOCHS_FEW_ROWS, MAX_EPOCHS_TABLE = 300, 60, 60
@@ -48,6 +50,7 @@ class FitOptions:
     batch_size: int | None = None
     learning_rate: float | None = None
     fine_tune: bool = False
+    time_limit: float | None = None
     seed: int = 0
     owner: str = "PUClassifier"
 
@@ -65,9 +68,17 @@ class FitOptions:
         for name, low in (("epochs", 1), ("batch_size", 2)):
             if getattr(self, name) is not None:
                 check_count(self.owner, name, getattr(self, name), low=low)
-        if self.learning_rate is not None:
-            check_positive(self.owner, "learning_rate", self.learning_rate)
+        for name in ("learning_rate", "time_limit"):
+            if getattr(self, name) is not None:
+                check_positive(self.owner, name, getattr(self, name))
         check_count(self.owner, "seed", self.seed, low=0)
+
+    @property
+    def asks_for_training(self) -> bool:
+        """Whether the user chose anything about the training of an encoder."""
+        named = any(getattr(self, name) != AUTO for name in ("encoder", "objective", "view"))
+        sized = any(getattr(self, name) is not None for name in ("epochs", "batch_size", "learning_rate"))
+        return named or sized or self.fine_tune
 
     def _check_prior(self) -> None:
         if isinstance(self.prior, str):
@@ -112,6 +123,8 @@ class FitPlan:
         device: where to train.
         fold: the fold of every row, (n,); the first `hidden_folds` are hidden from the encoder's training.
         pretraining: how to train the encoder; None where the rows are used as they are.
+        deadline: `time.perf_counter()` by which the fit should be done; None without a time limit.
+        negative: confirmed negatives, (n,) bool; None without any.
         on_progress: called with the name of the stage and the share done.
     """
 
@@ -123,6 +136,8 @@ class FitPlan:
     device: Device
     fold: Tensor
     pretraining: PretrainingPlan | None
+    deadline: float | None = None
+    negative: Tensor | None = None
     on_progress: OnProgress | None = None
 
     @property
@@ -130,6 +145,22 @@ class FitPlan:
         """π where it was given as a number."""
         given = self.options.prior
         return float(given) if isinstance(given, float | int) else None
+
+    @property
+    def free(self) -> Tensor:
+        """All rows but the confirmed negatives, (n,) bool."""
+        return torch.ones_like(self.labelled) if self.negative is None else ~self.negative
+
+    @property
+    def n_unlabelled(self) -> int:
+        """How many rows are neither labelled nor confirmed negatives."""
+        return int((self.free & ~self.labelled).sum())
+
+    @property
+    def averages(self) -> bool:
+        """Whether rankers of the rows are averaged: on tables and vectors, unless the user chose another way."""
+        options = self.options
+        return self.schema.kind != "image" and options.encoder == options.labeller == options.head == AUTO
 
     @property
     def n_folds(self) -> int:
@@ -158,7 +189,11 @@ def plan_fit(
         raise bad_argument(options.owner, "s", "0 or 1, with at least two rows of each kind", got)
     pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
     fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), options.seed)
-    return FitPlan(rows, schema.features(rows), labelled, schema, options, device, fold, pretraining, on_progress)
+    deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
+    features = schema.features(rows)
+    return FitPlan(
+        rows, features, labelled, schema, options, device, fold, pretraining, deadline, on_progress=on_progress
+    )
 
 
 def name_of(part: Any) -> str:
@@ -169,9 +204,15 @@ def name_of(part: Any) -> str:
 def plan_pretraining(
     options: FitOptions, schema: Schema, n: int, n_labelled: int, device: Device
 ) -> PretrainingPlan | None:
-    """How to train the encoder; None with too few rows, or if the user chose the raw rows."""
+    """How to train the encoder; None if the user chose the raw rows, or did not ask and it would hardly pay.
+
+    It pays on images and on many vectors. On tables it was never better than trees and linear models (LOG.md).
+    """
     requested = options.encoder != AUTO
-    if options.encoder in (RAW, PCA) or (not requested and (n < FEWEST or n_labelled < FEWEST_LABELLED)):
+    fewest = FEWEST if schema.kind == "image" or options.asks_for_training else FEWEST_VECTORS
+    if options.encoder in (RAW, PCA) or (not requested and (n < fewest or n_labelled < FEWEST_LABELLED)):
+        return None
+    if schema.kind == "table" and not options.asks_for_training:
         return None
     encoder, why = _encoder(options, schema, device)
     view = options.view if options.view != AUTO else _view(schema)

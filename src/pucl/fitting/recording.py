@@ -13,11 +13,12 @@ from pucl.errors import is_number
 from pucl.fitting.compare import Comparison, Judged
 from pucl.fitting.encode import Encoded
 from pucl.fitting.label import Labels
-from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FitPlan, name_of
+from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FEWEST_VECTORS, FitPlan, name_of
 from pucl.fitting.tune import Classifier
 from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
 from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
+from pucl.ranking.averaging import Ranked
 from pucl.selection import (
     NOT_JUDGED,
     PUScores,
@@ -30,6 +31,7 @@ from pucl.selection import (
     simple_rivals,
     verdict,
 )
+from pucl.selection.scores import Estimate
 from pucl.training.checkpoints import fingerprint
 from pucl.training.reporting import Epoch
 
@@ -54,7 +56,10 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         prior=labels.prior,
         choices=_choices(plan, classifier),
         reasons=tuple(_reasons(plan, used, comparison)),
-        candidates=tuple(_scored(each, labelled, prior, each is comparison.chosen) for each in comparison.judged),
+        candidates=(
+            *(_scored(each, labelled, prior, each is comparison.chosen) for each in comparison.judged),
+            *(() if comparison.average is None else map(_ranked, comparison.average.ranked)),
+        ),
         metrics=metrics,
         verdict=NOT_JUDGED if metrics is None else verdict(*hidden, prior=prior, rivals=_rivals(plan, judged)),
         lift=() if metrics is None else lift(*hidden),
@@ -81,6 +86,11 @@ def _scored(judged: Judged, labelled: Tensor, prior: PriorEstimate, chosen: bool
     if isinstance(scores, PUScores):
         return CandidateScores(name, chosen, scores.auc, scores.proxy_accuracy)
     return CandidateScores(name, chosen, None if scores is None else scores.pu_auc)
+
+
+def _ranked(ranked: Ranked) -> CandidateScores:
+    """One of the averaged rankers, with the AUC of P against U of its out-of-sample scores."""
+    return CandidateScores(ranked.name, auc=Estimate(ranked.area, ranked.error), weight=ranked.weight)
 
 
 def _rivals(plan: FitPlan, judged: Judged) -> dict[str, NDArray[np.float64]]:
@@ -121,12 +131,8 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
     options, pretraining, chosen = plan.options, plan.pretraining, comparison.chosen.candidate
     raw = chosen.encoder == RAW
     reasons = list(pretraining.reasons) if pretraining is not None and not raw else []
-    if pretraining is None and options.encoder in (RAW, PCA):
-        reasons.append("No pretraining: as requested.")
-    elif pretraining is None:
-        reasons.append(
-            f"No pretraining: too few rows or labels; it needs {FEWEST} rows with {FEWEST_LABELLED} labelled positives."
-        )
+    if pretraining is None:
+        reasons.append(_why_no_pretraining(plan))
     elif raw:
         reasons.append(
             f"Raw rows: a trained encoder ({name_of(pretraining.encoder)}) did not rank hidden positives better."
@@ -135,10 +141,28 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
         reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
     if options.fine_tune and raw:
         reasons.append("No fine-tuning: raw rows have no encoder to tune.")
+    if comparison.averaged is not None:
+        counted = sorted(comparison.averaged.head.weights.items(), key=lambda each: -each[1])
+        reasons.append(
+            f"Ranks are averaged: {', '.join(f'{name} {100 * weight:.0f} %' for name, weight in counted)}; hidden "
+            "positives say how much each counts."
+        )
+    if comparison.average is not None and comparison.average.skipped:
+        reasons.append(f"Not tried within the time limit: {'; '.join(comparison.average.skipped)}.")
     others = [each.candidate.name for number, each in enumerate(comparison.judged) if number != comparison.best]
     if others:
         reasons.append(f"{chosen.name}: ranks hidden positives best, or as well as {', '.join(others)}.")
     return reasons
+
+
+def _why_no_pretraining(plan: FitPlan) -> str:
+    if plan.options.encoder in (RAW, PCA):
+        return "No pretraining: as requested."
+    if plan.schema.kind == "table":
+        return "No pretraining: it rarely pays on tables; encoder='mlp' asks for it."
+    fewest = FEWEST if plan.schema.kind == "image" else FEWEST_VECTORS
+    needs = f"{fewest:,} rows with {FEWEST_LABELLED} labelled positives"
+    return f"No pretraining: too few rows or labels; it needs {needs}."
 
 
 def _epoch(epoch: Epoch) -> EpochRecord:

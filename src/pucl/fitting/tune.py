@@ -46,6 +46,8 @@ class Classifier:
 
 def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLabels) -> Classifier:
     """The head of the chosen candidate on all rows; both fine-tuned if the user wants that and it ranks better."""
+    if comparison.averaged is not None:
+        return Classifier(used, used.encoder.cpu(), comparison.averaged.head, used.z, None, comparison)
     head = head_of(comparison.chosen.candidate, used.z, plan.labelled, pseudo, plan.options.seed)
     if not plan.options.fine_tune or used.trained is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, comparison)
@@ -53,12 +55,14 @@ def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLab
     mode, judged = choose_mode(plan, comparison.chosen, used.encoder)
     everything = (*comparison.judged, *judged)
     if mode is None:
-        return Classifier(used, used.encoder.cpu(), head, used.z, None, Comparison(everything, comparison.best))
+        return Classifier(used, used.encoder.cpu(), head, used.z, None, replace(comparison, judged=everything))
     encoder, head = fine_tuned(
         plan.features, plan.labelled, pseudo, used.encoder, mode, seed=plan.options.seed, device=plan.device
     )
     encoder, best = encoder.cpu(), len(comparison.judged) + MODES.index(mode)
-    return Classifier(used, encoder, head, embed(encoder, plan.features), mode, Comparison(everything, best))
+    return Classifier(
+        used, encoder, head, embed(encoder, plan.features), mode, replace(comparison, judged=everything, best=best)
+    )
 
 
 def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | None, list[Judged]]:

@@ -35,8 +35,8 @@ def bagged_svm(
 
         f_b(x) = Σ_i a_i exp(−‖x − x_i‖² / d) + b
 
-    where rows are standardised and have d columns, and x_i are the support vectors of bag b. Every bag leaves out a fifth of P in turn, and takes as many rows of U as it has
-    of P, at most 400 of either.
+    where rows are standardised and have d columns, and x_i are the support vectors of bag b. Every bag leaves out a
+    fifth of P in turn, and takes as many rows of U as it has of P, at most 400 of either.
 
     Args:
         z: rows (n, d), finite.

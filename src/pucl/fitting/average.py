@@ -1,0 +1,79 @@
+"""Rankers of tables and vectors, averaged: fitted once, judged out of sample, stored as one head."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pucl.data.own.expand import Expand
+from pucl.fitting.plan import FitPlan
+from pucl.heads import LinearHead
+from pucl.heads.blend import Blend, Member, reference_scores
+from pucl.heads.stored import StoredHead
+from pucl.heads.support_vectors import SupportVectors
+from pucl.heads.trees import CategoryValues, Trees
+from pucl.ranking.averaging import Ranked, TableRows, averaged_score, rank_all
+from pucl.ranking.bags import Floats
+from pucl.ranking.categories import CategoryEncoding
+from pucl.ranking.scaling import standardised
+from pucl.ranking.trees import FittedTrees
+
+
+@dataclass(frozen=True)
+class Average:
+    """Rankers whose ranks are averaged.
+
+    Attributes:
+        ranked: the rankers with their weights.
+        skipped: names of rankers for which there was no time.
+        head: all of them as one, rows → logits.
+        logits: of every row by models that did not see it, (n,).
+    """
+
+    ranked: tuple[Ranked, ...]
+    skipped: tuple[str, ...]
+    head: Blend
+    logits: Floats
+
+
+def average_rankers(plan: FitPlan) -> Average:
+    """Fit every ranker for which there is time, and average their ranks."""
+    features, mean, scale = standardised(plan.features.numpy())
+    expand = plan.schema.expand or Expand.identity(plan.rows.shape[1])
+    rows = TableRows(
+        np.ascontiguousarray(plan.rows.numpy(), dtype=np.float32), expand.categories, features,
+        plan.labelled.numpy(), None if plan.negative is None else plan.negative.numpy(), plan.options.seed,
+    )  # fmt: skip
+    ranked, skipped = rank_all(rows, deadline=plan.deadline)
+    used = [each for each in ranked if each.weight > 0]
+    members = [
+        Member(each.name, _head(each, mean, scale), each.takes, reference_scores(each.score), each.weight)
+        for each in used
+    ]
+    average = averaged_score(used)
+    inside = np.clip(average, 0.25 / len(average), 1 - 0.25 / len(average))
+    return Average(tuple(ranked), tuple(skipped), Blend(members, expand), np.log(inside / (1 - inside)))
+
+
+def _head(ranked: Ranked, mean: Floats, scale: Floats) -> StoredHead:
+    """The fitted ranker as a head of compact rows or of features."""
+    fitted = ranked.fitted
+    if isinstance(fitted, FittedTrees):
+        return Trees.of_sklearn(fitted.trees, _values(fitted.values))
+    if isinstance(fitted, list):
+        return SupportVectors.of_sklearn(fitted, mean, scale)
+    weight = fitted.coef_[0] / scale
+    return LinearHead(_float(weight), _float(fitted.intercept_[0] - weight @ mean))
+
+
+def _values(encoding: CategoryEncoding | None) -> CategoryValues | None:
+    """What stands for categories, as tensors."""
+    if encoding is None:
+        return None
+    table, default = torch.from_numpy(encoding.table), torch.from_numpy(encoding.default)
+    return CategoryValues(torch.tensor(encoding.columns), table, default)
+
+
+def _float(value: object) -> Tensor:
+    return torch.as_tensor(np.asarray(value), dtype=torch.float32)
