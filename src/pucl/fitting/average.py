@@ -12,10 +12,9 @@ from pucl.heads import LinearHead
 from pucl.heads.blend import Blend, Member, reference_scores
 from pucl.heads.stored import StoredHead
 from pucl.heads.support_vectors import SupportVectors
-from pucl.heads.trees import CategoryValues, Trees
+from pucl.heads.trees import Trees
 from pucl.ranking.averaging import Ranked, TableRows, averaged_score, rank_all
 from pucl.ranking.bags import Floats
-from pucl.ranking.categories import CategoryEncoding
 from pucl.ranking.scaling import standardised
 from pucl.ranking.trees import FittedTrees
 
@@ -60,19 +59,11 @@ def _head(ranked: Ranked, mean: Floats, scale: Floats) -> StoredHead:
     """The fitted ranker as a head of compact rows or of features."""
     fitted = ranked.fitted
     if isinstance(fitted, FittedTrees):
-        return Trees.of_sklearn(fitted.trees, _values(fitted.values))
+        return Trees.of_sklearn(fitted.trees, fitted.values)
     if isinstance(fitted, list):
         return SupportVectors.of_sklearn(fitted, mean, scale)
     weight = fitted.coef_[0] / scale
     return LinearHead(_float(weight), _float(fitted.intercept_[0] - weight @ mean))
-
-
-def _values(encoding: CategoryEncoding | None) -> CategoryValues | None:
-    """What stands for categories, as tensors."""
-    if encoding is None:
-        return None
-    table, default = torch.from_numpy(encoding.table), torch.from_numpy(encoding.default)
-    return CategoryValues(torch.tensor(encoding.columns), table, default)
 
 
 def _float(value: object) -> Tensor:

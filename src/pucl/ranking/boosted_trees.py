@@ -7,7 +7,7 @@ from torch import Tensor
 from pucl.errors import check_count, check_positive
 from pucl.ranking import Ranking
 from pucl.ranking.bags import Bools, Floats, Rows
-from pucl.ranking.categories import CategoryEncoding, category_values
+from pucl.ranking.categories import CategoryValues, category_values
 from pucl.ranking.columns import as_arrays, ranking_of_scores
 from pucl.ranking.cross_fitting import CrossFitted, cross_fitted
 from pucl.registry import register
@@ -59,7 +59,7 @@ def fit_boosted(
     learning_rate: float = 0.1,
     categories: tuple[int, ...] = (),
     seed: int = 0,
-) -> tuple[CrossFitted, CategoryEncoding | None]:
+) -> tuple[CrossFitted, CategoryValues | None]:
     """The boosted trees with their out-of-fold logits, and what stands for the categories."""
     x, values = category_values(rows, labelled, categories, seed)
 

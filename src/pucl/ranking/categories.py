@@ -10,7 +10,7 @@ SMOOTHING = 10.0  # rows of the overall share that are added to every category
 
 
 @dataclass(frozen=True)
-class CategoryEncoding:
+class CategoryValues:
     """The number that stands for every code.
 
     Attributes:
@@ -33,7 +33,7 @@ class CategoryEncoding:
 
 def category_values(
     rows: NDArray[np.float32], labelled: NDArray[np.bool_], columns: tuple[int, ...], seed: int
-) -> tuple[NDArray[np.float32], CategoryEncoding | None]:
+) -> tuple[NDArray[np.float32], CategoryValues | None]:
     """Rows with codes replaced by values that were made without them, and the values for new rows.
 
         v(c) = (n_P(c) + a π_0) / (n(c) + a)
@@ -64,7 +64,7 @@ def category_values(
         for k in range(FOLDS):
             here = fold == k
             out[here, j] = _looked_up(rows[here, j], _share(whole - counts[k], overall), overall)
-    return out, CategoryEncoding(columns, table, np.full(len(columns), overall, dtype=np.float32))
+    return out, CategoryValues(columns, table, np.full(len(columns), overall, dtype=np.float32))
 
 
 def _share(counts: NDArray[np.float64], overall: float) -> NDArray[np.float32]:

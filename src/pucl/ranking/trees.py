@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from pucl.ranking.bags import Bools, Floats, Rows, balanced_bag
-from pucl.ranking.categories import CategoryEncoding, category_values
+from pucl.ranking.categories import CategoryValues, category_values
 
 N_TREES = 100
 
@@ -25,7 +25,7 @@ class FittedTrees:
     """
 
     trees: tuple[Any, ...]
-    values: CategoryEncoding | None
+    values: CategoryValues | None
     score: Floats
 
 
