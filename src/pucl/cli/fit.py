@@ -44,7 +44,7 @@ REQUIRED = ("useful", "weak")
 WORSE_THAN_REQUIRED = 3  # exit code of --require
 CHOICES = (
     "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size", "learning_rate",
-    "fine_tune",
+    "fine_tune", "time_limit",
 )  # fmt: skip
 
 
@@ -105,6 +105,10 @@ def fit(
             help="Train encoder and head together at the end; kept only if it ranks hidden positives better.",
             rich_help_panel=TRAINING,
         ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds that the fit may take, about (default: no limit).", rich_help_panel=TRAINING),
     ] = None,
     seed: Seed = None,
     device: Device = None,

@@ -56,6 +56,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         learning_rate: of the encoder's training.
         fine_tune: at the end train encoder and head together, once on fixed pseudo-labels and once on labels that the
             network renews; keep whichever ranks hidden positives higher, or the frozen encoder if it is clearly better.
+        time_limit: seconds that a fit may take, about; rankers and epochs for which there is no time are left out, and
+            `reasons_` says so. The fastest ranker is fitted in any case.
         device: where to train; a GPU if there is one.
         verbose: print what is picked.
         random_state: an int, a RandomState or None; the same int gives the same model.
@@ -94,6 +96,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         fine_tune: bool = False,
+        time_limit: float | None = None,
         device: Any = None,
         verbose: bool = False,
         random_state: Any = None,
@@ -111,6 +114,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.fine_tune = fine_tune
+        self.time_limit = time_limit
         self.device = device
         self.verbose = verbose
         self.random_state = random_state
@@ -134,7 +138,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _options(self) -> FitOptions:
         names = (
             "prior", "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size",
-            "learning_rate", "fine_tune",
+            "learning_rate", "fine_tune", "time_limit",
         )  # fmt: skip
         seed = seed_of(OWNER, self.random_state)
         return FitOptions(**{name: getattr(self, name) for name in names}, seed=seed, owner=OWNER)

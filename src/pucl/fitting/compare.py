@@ -1,6 +1,7 @@
 """Comparing candidates: embedding, labeller and head, judged on rows they did not learn from."""
 
 import inspect
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -122,7 +123,10 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded]) -> Comparison:
         candidate = Candidate(RAW, encoded[RAW].z, AVERAGE, BLEND, tuple(range(plan.n_folds)))
         judged.append(Judged(candidate, average.logits))
     candidates = candidates_of(plan, encoded)
-    judged += judge(candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed)
+    judged += judge(
+        candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed,
+        deadline=plan.deadline, required=not judged,
+    )  # fmt: skip
     return Comparison(tuple(judged), choose(judged, plan.labelled.numpy()), average)
 
 
@@ -168,15 +172,25 @@ def _requested(recipes: tuple[Recipe, ...], options: FitOptions) -> tuple[Recipe
 
 
 def judge(
-    candidates: Sequence[Candidate], labelled: Tensor, fold: Tensor, *, prior: float | None, seed: int
+    candidates: Sequence[Candidate],
+    labelled: Tensor,
+    fold: Tensor,
+    *,
+    prior: float | None,
+    seed: int,
+    deadline: float | None = None,
+    required: bool = True,
 ) -> list[Judged]:
     """Logits of every fold a candidate is judged on, from heads fitted to the other folds.
 
-    Heads of one labeller share its labels.
+    Heads of one labeller share its labels. After the deadline no other candidate is begun; with `required`, the first
+    is judged in any case.
     """
-    judged = []
+    judged: list[Judged] = []
     known: dict[tuple[str, str, int], PseudoLabels] = {}
     for candidate in candidates:
+        if (judged or not required) and deadline is not None and time.perf_counter() > deadline:
+            break
         logits = np.full(len(labelled), np.nan)
         for k in candidate.folds:
             used, key = fold != k, (candidate.encoder, candidate.labeller, k)

@@ -1,7 +1,9 @@
 """Encoding: the rows as they are, and by an encoder trained with the labels of some folds hidden."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from pucl.encoders.embedding import embed
@@ -15,6 +17,7 @@ from pucl.training.pretraining import Pretrained, pretrain
 from pucl.training.reporting import Epoch
 
 TRAINED = "trained"
+PROBE_STEPS, FOR_TRAINING = 3, 0.5  # steps that are timed, and the share of the time left that training may take
 MAX_PER_IMAGE, MAX_IN_ALL = 1 << 15, 1 << 28  # values of an image, and of all, up to which raw pixels are compared
 
 
@@ -56,6 +59,31 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
             prior = inside_unit_interval(estimate.value, int((~plan.labelled).sum()))
         encoded[TRAINED] = _train(plan, pretraining, prior)
     return encoded
+
+
+def within_time(plan: FitPlan) -> FitPlan:
+    """The plan with as many epochs of the encoder's training as there is time for; without it if there is none.
+
+    Half of the time that is left may be spent on it. What an epoch takes is measured on a few steps.
+    """
+    pretraining = plan.pretraining
+    if pretraining is None or plan.deadline is None:
+        return plan
+    config = replace(pretraining.config, epochs=1, compile=False)
+    few = min(len(plan.labelled), PROBE_STEPS * config.batch_size)
+    chosen = torch.cat([plan.labelled.nonzero()[:2, 0], (~plan.labelled).nonzero()[: max(2, few - 2), 0]])
+    began = time.perf_counter()
+    pretrain(
+        plan.features[chosen], plan.labelled[chosen], objective=pretraining.objective, encoder=pretraining.encoder,
+        view=pretraining.view, temperature=plan.options.temperature, prior=plan.prior or 0.5,
+        config=replace(config, batch_size=min(config.batch_size, len(chosen))), device=plan.device,
+    )  # fmt: skip
+    now = time.perf_counter()
+    epoch = (now - began) * len(plan.labelled) / len(chosen)
+    epochs = int(FOR_TRAINING * (plan.deadline - now) / epoch)
+    if epochs >= pretraining.config.epochs:
+        return plan
+    return replace(plan, pretraining=pretraining.shortened(epochs) if epochs >= 1 else None)
 
 
 def encode_raw(rows: Tensor, *, use_pca: bool = False, seed: int = 0) -> Encoded:

@@ -12,7 +12,7 @@ from torch import Tensor
 from pucl.device import pick_device
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare
-from pucl.fitting.encode import encode
+from pucl.fitting.encode import encode, within_time
 from pucl.fitting.label import Labels, label
 from pucl.fitting.plan import FitOptions, FitPlan, OnProgress, plan_fit
 from pucl.fitting.recording import record_fit
@@ -69,7 +69,7 @@ def fit(
         on_progress: called with the name of the stage and the share done.
     """
     began = time.perf_counter()
-    plan = plan_fit(rows, s, schema, options, pick_device(device), on_progress)
+    plan = within_time(plan_fit(rows, s, schema, options, pick_device(device), on_progress))
     encoded = encode(plan)
     comparison = compare(plan, encoded)
     labels = label(plan, comparison)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -99,6 +99,11 @@ class PretrainingPlan:
     view: str | View
     config: TrainConfig
     reasons: tuple[str, ...]
+
+    def shortened(self, epochs: int) -> "PretrainingPlan":
+        """The same with fewer epochs, for want of time."""
+        why = f"Training: stopped after {epochs} epochs of {self.config.epochs} planned, to keep the time limit."
+        return replace(self, config=replace(self.config, epochs=epochs), reasons=(*self.reasons, why))
 
     @property
     def choices(self) -> TrainingChoices:

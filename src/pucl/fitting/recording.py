@@ -160,6 +160,8 @@ def _why_no_pretraining(plan: FitPlan) -> str:
         return "No pretraining: as requested."
     if plan.schema.kind == "table":
         return "No pretraining: it rarely pays on tables; encoder='mlp' asks for it."
+    if plan.deadline is not None and plan.schema.kind == "image":
+        return "No pretraining: too few rows or labels, or no time for it."
     fewest = FEWEST if plan.schema.kind == "image" else FEWEST_VECTORS
     needs = f"{fewest:,} rows with {FEWEST_LABELLED} labelled positives"
     return f"No pretraining: too few rows or labels; it needs {needs}."

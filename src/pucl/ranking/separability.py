@@ -14,6 +14,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 REPLICATES, MAX_ROWS = 60, 20_000  # of the bootstrap, and rows of P and of U in it
 LOW, HIGH = 0.05, 0.95  # quantiles of the replicates
+FEWEST = 50  # labelled rows below which nothing shows that the classes separate
 CLEAR_AUC = 0.92  # of P against the negatives that π_low implies, one standard error taken off
 CLEAR_RECALL, CLEAR_PRECISION = 0.8, 0.85  # of which P's tail is looked at, and what π_low implies there
 
@@ -40,8 +41,9 @@ def plausible_share(
 
     where the left side of the first is the AUC of P against the negatives that π_low implies, one standard error σ
     taken off, and the second the precision that π_low implies where 80 % of P lie above c. Then the answer is an
-    estimate. Otherwise it is a bound: π ≤ π_high, and any smaller share fits the data as well. Nothing can rule out
-    that a region of P and U alike holds negatives, too; separable scores make it unlikely, not impossible.
+    estimate; fewer than 50 labelled rows cannot show it. Otherwise it is a bound: π ≤ π_high, and any smaller share
+    fits the data as well. Nothing can rule out that a region of P and U alike holds negatives, too; separable scores
+    make it unlikely, not impossible.
 
     Confirmed negatives show q_N. Where they may be a random sample of all negatives, π is known however much the
     classes overlap, and the answer is that of `adjusted_count`.
@@ -60,7 +62,6 @@ def plausible_share(
     value = bbe(p, u).value
     again = [bbe(draw.choice(p, len(p)), draw.choice(u, len(u))).value for _ in range(REPLICATES)]
     low, high = (float(q) for q in np.quantile([*again, value], [LOW, HIGH]))
-    high = min(1.0, max(high, 2 * value - low))  # the smallest of many ratios is too small by chance
     known = PriorEstimate(value, low, high, "bbe") if estimate is None else estimate
     if separates(p, u, low):
         return replace(known, low=min(low, known.value), high=max(high, known.value), is_bound=False)
@@ -69,7 +70,7 @@ def plausible_share(
 
 def separates(p: Floats, u: Floats, low: float) -> bool:
     """Whether a share of at least `low` explains nearly all of P; the formulae are in `plausible_share`."""
-    if low >= 1:
+    if low >= 1 or len(p) < FEWEST:
         return False
     area, error = auc(p, u)
     clear = (area - error - low / 2) / (1 - low) >= CLEAR_AUC
