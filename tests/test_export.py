@@ -171,6 +171,19 @@ def test_what_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+def test_a_runtime_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+
+    def refuse(*_args: object, **_options: object) -> None:
+        raise RuntimeError("no implementation\nof TreeEnsemble(5)")
+
+    monkeypatch.setattr(runtime, "InferenceSession", refuse)
+    with pytest.raises(RunError, match=r"^pucl.export: onnxruntime \S+ cannot run the graph: no implementation of T"):
+        export_onnx(random_model(Schema("vector", (4,)), "raw"), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
 def test_nothing_is_said_and_nothing_is_left_but_the_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
