@@ -55,7 +55,7 @@ def true_auc(pseudo: PseudoLabels, y: Any, rows: Any) -> float:
 
 def once(name: str) -> dict[str, Any]:
     """Options that make a method fast."""
-    fast, takes = {"repeats": 1, "n_trees": 20}, inspect.signature(labellers()[name].function).parameters
+    fast, takes = {"repeats": 1, "n_trees": 8}, inspect.signature(labellers()[name].function).parameters
     return {option: value for option, value in fast.items() if option in takes}
 
 
@@ -79,10 +79,10 @@ def test_they_are_negative_for_certain(name: str) -> None:
 def test_they_are_scored_by_models_that_did_not_see_them(name: str) -> None:
     """Rows without structure: confirmed negatives must score as the others do, not below them."""
     g = Generator().manual_seed(0)
-    z, kind = torch.randn(450, 40, generator=g), torch.arange(450) % 3
+    z, kind = torch.randn(252, 40, generator=g), torch.arange(252) % 3
     ranking = entries("rankers")[name].function(z, kind == 0, negative=kind == 1, **once(name))
     score = ranking.score.double().numpy()
-    assert auc(score[kind == 1], score[kind == 2])[0] == pytest.approx(0.5, abs=0.1)
+    assert auc(score[kind == 1], score[kind == 2])[0] == pytest.approx(0.5, abs=0.13)
 
 
 def test_folds_and_rows_deal_every_kind_evenly() -> None:

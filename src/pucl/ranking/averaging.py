@@ -81,7 +81,7 @@ class Member:
 
 
 def _linear(rows: TableRows) -> tuple[Any, Floats]:
-    fitted = fit_linear(rows.features, rows.labelled, seed=rows.seed)
+    fitted = fit_linear(rows.features, rows.labelled, seed=rows.seed, negative=rows.negative)
     return fitted.model, fitted.score
 
 

@@ -38,7 +38,7 @@ def boosted_trees(
         z: rows (n, c).
         labelled: s, (n,) bool.
         prior: π; estimated when not given.
-        negative: confirmed negatives, (n,) bool; they count like rows of U.
+        negative: confirmed negatives, (n,) bool; they weigh more than rows of U, see `weights_within`.
         seed: of folds and trees.
         n_trees: how many.
         learning_rate: how far every tree goes.
@@ -46,8 +46,10 @@ def boosted_trees(
     """
     check_count(OWNER, "n_trees", n_trees)
     check_positive(OWNER, "learning_rate", learning_rate)
-    rows, s, _ = as_arrays(OWNER, z, labelled, categories, negative)
-    fitted, _ = fit_boosted(rows, s, n_trees=n_trees, learning_rate=learning_rate, categories=categories, seed=seed)
+    rows, s, known = as_arrays(OWNER, z, labelled, categories, negative)
+    fitted, _ = fit_boosted(
+        rows, s, n_trees=n_trees, learning_rate=learning_rate, categories=categories, seed=seed, negative=known
+    )
     return ranking_of_scores(OWNER, fitted.score, z, labelled, negative, prior)
 
 
@@ -59,18 +61,19 @@ def fit_boosted(
     learning_rate: float = 0.1,
     categories: tuple[int, ...] = (),
     seed: int = 0,
+    negative: Bools | None = None,
 ) -> tuple[CrossFitted, CategoryValues | None]:
     """The boosted trees with their out-of-fold logits, and what stands for the categories."""
     x, values = category_values(rows, labelled, categories, seed)
 
-    def fit(part: Rows, s: Bools) -> HistGradientBoostingClassifier:
+    def fit(part: Rows, s: Bools, weight: Floats | None) -> HistGradientBoostingClassifier:
         model = HistGradientBoostingClassifier(
             max_iter=n_trees, learning_rate=learning_rate, max_leaf_nodes=8, l2_regularization=10.0,
             early_stopping=False, class_weight="balanced", random_state=seed,
         )  # fmt: skip
-        return model.fit(part, s)
+        return model.fit(part, s, sample_weight=weight)
 
     def score(model: HistGradientBoostingClassifier, part: Rows) -> Floats:
         return np.asarray(model.decision_function(part), dtype=np.float64)
 
-    return cross_fitted(x, labelled, fit, score, seed=seed), values
+    return cross_fitted(x, labelled, fit, score, seed=seed, negative=negative), values

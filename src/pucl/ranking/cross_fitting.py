@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from pucl.numerics.logistic import stratified_folds
 from pucl.ranking.bags import Bools, Floats, Rows
 
 FOLDS = 5
 MAX_ROWS = 50_000  # of U that a model is fitted to
+HEAVIEST = 10.0  # rows of U that a confirmed negative weighs at most
 
 
 @dataclass(frozen=True)
@@ -25,20 +27,40 @@ class CrossFitted:
 def cross_fitted(
     x: Rows,
     labelled: Bools,
-    fit: Callable[[Rows, Bools], Any],
+    fit: Callable[[Rows, Bools, Floats | None], Any],
     score: Callable[[Any, Rows], Floats],
     *,
     seed: int,
+    negative: Bools | None = None,
 ) -> CrossFitted:
-    """Scores out of fold, and the model of all rows; of U at most `MAX_ROWS` rows are fitted to, all are scored."""
+    """Scores out of fold, and the model of all rows; of U at most `MAX_ROWS` rows are fitted to, all are scored.
+
+    `fit` gets rows, s and, where there are confirmed negatives, the weights of `weights_within`.
+    """
     folds = min(FOLDS, int(labelled.sum()), int((~labelled).sum()))
     fold = stratified_folds(torch.from_numpy(labelled), folds, seed).numpy()
     used = _some(labelled, seed)
     out = np.empty(len(x))
     for k in range(folds):
         rows, here = used[fold[used] != k], fold == k
-        out[here] = score(fit(x[rows], labelled[rows]), x[here])
-    return CrossFitted(fit(x[used], labelled[used]), out)
+        out[here] = score(fit(x[rows], labelled[rows], weights_within(negative, labelled, rows)), x[here])
+    return CrossFitted(fit(x[used], labelled[used], weights_within(negative, labelled, used)), out)
+
+
+def weights_within(negative: Bools | None, labelled: Bools, rows: NDArray[np.intp]) -> Floats | None:
+    """Weights of some rows, by their numbers; None without confirmed negatives.
+
+    Rows of P have weight 1. All confirmed negatives together weigh as much as all rows of U, but none more than
+    `HEAVIEST` rows of U, and the mean over both kinds is 1.
+    """
+    if negative is None:
+        return None
+    known, free = negative[rows], ~(labelled | negative)[rows]
+    ratio = min(HEAVIEST, max(1.0, free.sum() / max(1, known.sum())))
+    weight = np.where(known, ratio, 1.0)
+    others = known | free
+    weight[others] /= weight[others].mean() if others.any() else 1.0
+    return np.asarray(weight)
 
 
 def _some(labelled: Bools, seed: int) -> Any:

@@ -31,7 +31,8 @@ def logistic(
 
         w, b = argmin  Σ_i a_i CE(σ(w · x_i + b), s_i) + ‖w‖² / 2C
 
-    where a gives P and U the same weight in all. Confirmed negatives count like rows of U.
+    where a gives P and all other rows the same weight in all, and confirmed negatives more than rows of U, see
+    `weights_within`.
 
     Args:
         z: rows (n, c), finite.
@@ -42,18 +43,19 @@ def logistic(
         c: C, a smaller one is a stronger ridge.
     """
     check_positive(OWNER, "c", c)
-    rows, s, _ = as_arrays(OWNER, z, labelled, (), negative)
-    score = fit_linear(standardised(rows)[0], s, c=c, seed=seed).score
+    rows, s, known = as_arrays(OWNER, z, labelled, (), negative)
+    score = fit_linear(standardised(rows)[0], s, c=c, seed=seed, negative=known).score
     return ranking_of_scores(OWNER, score, z, labelled, negative, prior)
 
 
-def fit_linear(x: Rows, labelled: Bools, *, c: float = C, seed: int = 0) -> CrossFitted:
+def fit_linear(x: Rows, labelled: Bools, *, c: float = C, seed: int = 0, negative: Bools | None = None) -> CrossFitted:
     """The regression of standardised rows; its model has `coef_` (1, d) and `intercept_` (1,)."""
 
-    def fit(rows: Rows, s: Bools) -> LogisticRegression:
-        return LogisticRegression(C=c, class_weight="balanced", max_iter=MAX_ITER, tol=1e-3).fit(rows, s)
+    def fit(rows: Rows, s: Bools, weight: Floats | None) -> LogisticRegression:
+        model = LogisticRegression(C=c, class_weight="balanced", max_iter=MAX_ITER, tol=1e-3)
+        return model.fit(rows, s, sample_weight=weight)
 
     def score(model: LogisticRegression, rows: Rows) -> Floats:
         return np.asarray(model.decision_function(rows), dtype=np.float64)
 
-    return cross_fitted(x, labelled, fit, score, seed=seed)
+    return cross_fitted(x, labelled, fit, score, seed=seed, negative=negative)
