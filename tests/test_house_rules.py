@@ -174,6 +174,25 @@ def test_nothing_heavy_is_loaded_early(code: str) -> None:
     assert run.stdout.splitlines()[-1] == "[]"
 
 
+LABEL_ROWS = """
+import torch
+from pucl.heads import fit_head
+from pucl.pseudo_labels import pseudo_label
+from pucl.registry import entries
+import pucl.training.run
+entries("views")
+z, s = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)), torch.arange(60) < 15
+fit_head(z, s, pseudo_label(z, s, repeats=1))
+"""
+
+
+@pytest.mark.slow
+def test_labelling_rows_loads_no_compiler() -> None:
+    check = "import sys; print([m for m in ('torch._dynamo', 'sympy') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", f"{LABEL_ROWS}\n{check}"], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
 def test_public_names_are_all_there() -> None:
     import pucl
 

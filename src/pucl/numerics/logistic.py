@@ -130,10 +130,15 @@ def stratified_folds(target: Tensor, folds: int, seed: int) -> Tensor:
     return fold
 
 
+class GivenLinear(nn.Linear):
+    """A linear layer whose numbers are set later: it draws none, and loads nothing of torch that others do not."""
+
+    def reset_parameters(self) -> None:
+        """Leave the numbers unset."""
+
+
 def _layer(beta: Tensor) -> nn.Linear:
-    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]  # draws no numbers
-        nn.Linear, len(beta) - 1, 1, device=beta.device, dtype=beta.dtype
-    ).requires_grad_(False)
+    layer = GivenLinear(len(beta) - 1, 1, device=beta.device, dtype=beta.dtype).requires_grad_(False)
     layer.weight.copy_(beta[None, :-1])
     layer.bias.copy_(beta[-1:])
     return layer

@@ -29,19 +29,25 @@ def rows_generator(device: torch.device, rank: int, world: int) -> Generator:
 
 def uniform(generator: Generator, x: Tensor, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
     """Numbers in [0, 1) for every row of `x`, (n, *shape)."""
-    numbers: Tensor = _draw(torch.rand, generator, x, shape, dtype or x.dtype)
-    return numbers
+    return _draw(torch.rand, generator, x, shape, dtype or x.dtype)
 
 
 def normal(generator: Generator, x: Tensor, *shape: int) -> Tensor:
     """Standard normal numbers for every row of `x`, (n, *shape)."""
-    numbers: Tensor = _draw(torch.randn, generator, x, shape, x.dtype)
-    return numbers
+    return _draw(torch.randn, generator, x, shape, x.dtype)
 
 
-# torch.compile cannot trace generators; only what follows the draws is compiled.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _draw(
+    draw: Callable[..., Tensor], generator: Generator, x: Tensor, shape: tuple[int, ...], dtype: torch.dtype
+) -> Tensor:
+    if torch.compiler.is_dynamo_compiling():  # it cannot trace generators; what follows the draws is compiled
+        from pucl.numerics.untraced import untraced
+
+        return untraced(_rows, draw, generator, x, shape, dtype)  # type: ignore[no-any-return]
+    return _rows(draw, generator, x, shape, dtype)
+
+
+def _rows(
     draw: Callable[..., Tensor], generator: Generator, x: Tensor, shape: tuple[int, ...], dtype: torch.dtype
 ) -> Tensor:
     n = len(x)
