@@ -115,7 +115,7 @@ def test_a_result_of_what_was_later_given_a_revision_of_its_own() -> None:
 
 
 def test_a_revision_is_a_whole_number() -> None:
-    assert {entry.revision for entry in entries("losses").values()} == {1}
+    assert {entry.revision for entry in entries("heads").values()} == {1}
     with pytest.raises(InputError, match="revision must be a whole number ≥ 1; got 0"):
         register("losses", reference="x", revision=0)
 

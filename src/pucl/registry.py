@@ -52,6 +52,7 @@ class Entry:
     inputs: tuple[str, ...]
     former_names: tuple[str, ...] = ()
     revision: int = 1
+    needs_classes: bool = False
 
     @property
     def summary(self) -> str:
@@ -68,6 +69,7 @@ def register(
     inputs: tuple[str, ...] = INPUTS,
     former_names: tuple[str, ...] = (),
     revision: int = 1,
+    needs_classes: bool = False,
 ) -> Callable[[F], F]:
     """Put the decorated function into `family`.
 
@@ -79,6 +81,7 @@ def register(
         inputs: the kinds of input it takes.
         former_names: names it had before; they still work, with a warning.
         revision: raise it by one whenever a change gives other results, so that older stored results are recognised.
+        needs_classes: whether it learns from the class of every row in place of PU labels: a reference, not a method.
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
@@ -92,7 +95,7 @@ def register(
         if known is not None and known.function.__module__ != function.__module__:
             taken = Described(f"{key!r}, taken by {known.function.__module__}")
             raise bad_argument(f"register({family!r})", "name", "new in its family", taken)
-        entry = Entry(family, key, function, reference, needs_prior, inputs, former_names, revision)
+        entry = Entry(family, key, function, reference, needs_prior, inputs, former_names, revision, needs_classes)
         _entries[family][key] = entry
         return function
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pucl.cli.options import DATA, MODEL, OUTPUT, TRAINING, Device, names_of
+from pucl.cli.options import DATA, MODEL, OUTPUT, TRAINING, Device, names_of, words
 
 if TYPE_CHECKING:
     from pucl.training import TrainConfig
@@ -51,6 +51,15 @@ def pretrain(
         float | None,
         typer.Option(help="Share of positives among the unlabelled rows, if known.", rich_help_panel=MODEL),
     ] = None,
+    mixing: Annotated[
+        float | None, typer.Option(help="λ of mcl, from 0 (ssCL) to 1 (sCL-PU).", rich_help_panel=MODEL)
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            help="Of punce: paper or released.", autocompletion=words("paper", "released"), rich_help_panel=MODEL
+        ),
+    ] = None,
     epochs: Annotated[int | None, _training("Passes over the data.")] = None,
     batch_size: Annotated[int | None, _training("Rows per step, over all processes.")] = None,
     optimiser: Annotated[str | None, _training("lars, sgd or adamw.")] = None,
@@ -85,6 +94,7 @@ def pretrain(
         "weight_decay": weight_decay, "clip": clip, "labelled_share": labelled_share, "held_out": held_out,
         "precision": precision,
     }  # fmt: skip
+    options: dict[str, Any] = {name: value for name, value in (("mixing", mixing), ("variant", variant)) if value is not None}
     _check_writable(out, log, tensorboard)
     try:
         with joined(device) as place:
@@ -95,9 +105,10 @@ def pretrain(
             trained = run_pretrain(
                 rows, s, objective=objective, encoder=encoder, view=view, temperature=temperature, prior=prior,
                 config=config, device=place, progress=True, log=log or out / "log.jsonl", tensorboard=tensorboard,
-                checkpoints=Checkpoints(out / "checkpoints", checkpoint_every, keep), resume=resume,
+                checkpoints=Checkpoints(out / "checkpoints", checkpoint_every, keep), resume=resume, **options,
             )  # fmt: skip
-            _finish(out, trained, encoder, rows, transform, {"data": data, "objective": objective, "seed": seed})
+            about = {"data": data, "objective": objective, **options, "seed": seed}
+            _finish(out, trained, encoder, rows, transform, about)
     except KeyboardInterrupt as stopped:  # typer would swallow its message, which says how to continue
         typer.echo(f"pucl: stopped: {stopped}", err=True)
         raise typer.Exit(130) from None

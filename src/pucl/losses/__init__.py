@@ -5,8 +5,8 @@ to: a weighted mean of other rows. An objective is one short file that says what
 """
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from pucl.errors import Described, bad_argument, check_positive, check_share, un
 from pucl.labels import as_labels
 from pucl.losses.pairs import Pairs
 from pucl.losses.partition import Implementation
-from pucl.registry import get
+from pucl.registry import Entry, get
 
 OWNER = "pucl.contrastive_loss"
 Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -74,10 +74,8 @@ def make_objective(
     that the objective does not use is checked and ignored, so that objectives can be swapped by name.
     """
     entry = get("losses", name)
-    takes = set(inspect.signature(entry.function).parameters) - {"pairs"}
-    for option in options:
-        if option not in takes:
-            raise unknown_name(f"option of {name}", option, takes)
+    check_options(entry, options)
+    takes = inspect.signature(entry.function).parameters
     options["temperature"] = check_positive(OWNER, "temperature", temperature)
     if prior is not None or entry.needs_prior:
         prior = check_share(f"{OWNER}({name!r})", "prior", prior)
@@ -90,6 +88,18 @@ def make_objective(
             return mean_over_ranks(entry.function(Pairs.of(z1, z2, labelled, implementation), **options))
 
     return objective
+
+
+def check_options(entry: Entry, given: Mapping[str, Any]) -> None:
+    """Refuse options that a loss does not have, and words that it does not know."""
+    takes = inspect.signature(entry.function).parameters.keys() - {"pairs"}
+    kinds = get_type_hints(entry.function)
+    for option, value in given.items():
+        if option not in takes:
+            raise unknown_name(f"option of {entry.name}", option, takes)
+        words = get_args(kinds[option])
+        if get_origin(kinds[option]) is Literal and value not in words:
+            raise unknown_name(f"{option} of {entry.name}", value, words)
 
 
 def _check_views(z1: Tensor, z2: Tensor) -> None:

@@ -5,11 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pucl.errors import unknown_name
 from pucl.losses.pairs import Pairs
 from pucl.registry import register
-
-VARIANTS = ("paper", "released")
 
 
 @register("losses", reference="eq:puNCE", needs_prior=True)
@@ -24,8 +21,6 @@ def punce(pairs: Pairs, *, temperature: float, prior: float, variant: Literal["p
     be negative. ``variant="released"`` draws an unlabelled anchor to (z_a(i) + π · mean of P) / (1 + π) instead, as the
     authors' code does. A batch without labelled rows gives ssCL in both.
     """
-    if variant not in VARIANTS:
-        raise unknown_name("variant of punce", variant, VARIANTS)
     whole, count = pairs.sum_and_count(pairs.labelled)
     if variant == "paper":  # z_a + π (mean of P ∪ {a} − z_a), which is z_a to the bit when P is empty
         towards = pairs.partner + prior / (count + 1) * (whole - count * pairs.partner)

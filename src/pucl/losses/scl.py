@@ -6,7 +6,7 @@ from pucl.losses.pairs import Pairs
 from pucl.registry import register
 
 
-@register("losses", reference="eq:scl")
+@register("losses", reference="eq:scl", needs_classes=True, revision=2)
 def scl(pairs: Pairs, *, temperature: float) -> Tensor:
     r"""Every anchor is drawn to all rows of its true class; takes the truth in place of s.
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
@@ -14,7 +15,8 @@ from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.projection import projection_head
 from pucl.errors import Described, bad_argument, signed_by
 from pucl.labels import check_labels
-from pucl.losses import make_objective
+from pucl.losses import Objective, check_options, make_objective
+from pucl.registry import get
 from pucl.seeds import seed_of
 from pucl.training.checkpoints import Checkpoints, fingerprint
 from pucl.training.config import FREE, TrainConfig
@@ -53,6 +55,7 @@ def pretrain(
     view: str | View | None = None,
     temperature: float = 0.5,
     prior: float | None = None,
+    classes: Any = None,
     config: TrainConfig | None = None,
     device: str | torch.device | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
@@ -61,6 +64,7 @@ def pretrain(
     tensorboard: str | Path | None = None,
     checkpoints: str | Path | Checkpoints | None = None,
     resume: bool = False,
+    **options: Any,
 ) -> Pretrained:
     """Learn an encoder from PU data with a contrastive objective.
 
@@ -74,6 +78,7 @@ def pretrain(
         view: a registered view or a function ``(x, generator) → x``; chosen from the kind of `x` when not given.
         temperature: τ of the objective.
         prior: π, for objectives that need it.
+        classes: the class of every row, 1 or 0, for ``"scl"`` alone: a reference that knows every label.
         config: how to train; by default the paper's settings, with a batch no larger than the data.
         device: where to train; a GPU if there is one.
         on_epoch: called after every epoch, with its loss, learning rate, speed and health.
@@ -82,22 +87,19 @@ def pretrain(
         tensorboard: folder for TensorBoard.
         checkpoints: folder where the run saves itself, every ten epochs and when interrupted; or a `Checkpoints`.
         resume: continue from the newest checkpoint there; the result is the same as without the interruption.
+        **options: the objective's own: ``mixing`` of ``"mcl"``, ``variant`` of ``"punce"``.
     """
     if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
         checkpoints = Checkpoints(Path(checkpoints))
     if resume and checkpoints is None:
         raise bad_argument(OWNER, "checkpoints", "given with resume=True", checkpoints)
+    log, tensorboard = (None if file is None else Path(file) for file in (log, tensorboard))
     watch = Watch(
-        on_epoch=on_epoch,
-        progress=progress,
-        log=Path(log) if log is not None else None,
-        tensorboard=Path(tensorboard) if tensorboard is not None else None,
-        checkpoints=checkpoints,
-        resume=resume,
+        on_epoch=on_epoch, progress=progress, log=log, tensorboard=tensorboard, checkpoints=checkpoints, resume=resume
     )
     prepared = prepare(
-        x, s, objective=objective, encoder=encoder, view=view, temperature=temperature, prior=prior, config=config,
-        device=device, watch=watch,
+        x, s, objective=objective, encoder=encoder, view=view, temperature=temperature, prior=prior, classes=classes,
+        config=config, device=device, watch=watch, **options,
     )  # fmt: skip
     train_together([prepared.run])
     return prepared.result()
@@ -125,9 +127,11 @@ def prepare(
     view: str | View | None = None,
     temperature: float = 0.5,
     prior: float | None = None,
+    classes: Any = None,
     config: TrainConfig | None = None,
     device: str | torch.device | None = None,
     watch: Watch | None = None,
+    **options: Any,
 ) -> PreparedRun:
     """Check everything and build the run; the arguments are those of `pretrain`."""
     place, rows = pick_device(device), as_rows(x, owner=OWNER)
@@ -137,7 +141,8 @@ def prepare(
     config = config or TrainConfig(batch_size=min(len(rows), TrainConfig.batch_size))
     shape = tuple(rows.shape[1:])
     encoder, view = encoder or default_encoder(shape), view or default_view(shape)
-    loss = make_objective(objective, temperature=temperature, prior=prior)
+    loss = _objective(objective, temperature, prior, options)
+    known_classes = _classes(objective, classes, len(rows))
     network = make_encoder(encoder, shape, seed=config.seed)
     head = _head(network, shape, config)
     model = Encoder(Standardise.of(rows), network).to(place)
@@ -151,18 +156,14 @@ def prepare(
         watch = replace(watch, embed_seen_and_held_out=_embeddings_of(model, *groups))
     known = known_as(view)
     if watch.checkpoints is not None:
-        parts = {
-            "objective": objective,
-            "temperature": temperature,
-            "prior": prior,
-            "encoder": encoder,
-            "view": known or view,
-        }
-        watch = replace(watch, identity=_identity(parts, config, fingerprint(rows, labelled)))
+        parts = {"objective": objective, "temperature": temperature, "prior": prior, "encoder": encoder, **options}
+        parts["view"] = known or view
+        learnt = labelled if known_classes is None else known_classes
+        watch = replace(watch, identity=_identity(parts, config, fingerprint(rows, learnt)))
     run = Run(
         nn.Sequential(model, head),
         rows,
-        seen,
+        seen if known_classes is None else known_classes,
         view=make_view(view) if isinstance(view, str) else view,
         objective=loss,
         config=config,
@@ -172,6 +173,28 @@ def prepare(
         trusted=known is not None and isinstance(encoder, str),
     )
     return PreparedRun(run, model, held_out)
+
+
+def _objective(name: str, temperature: float, prior: float | None, options: dict[str, Any]) -> Objective:
+    """The objective with its parameters; here an option that it does not have is an error, `mixing` too."""
+    check_options(get("losses", name), options)
+    return make_objective(name, temperature=temperature, prior=prior, **options)
+
+
+def _classes(objective: str, classes: Any, n: int) -> Tensor | None:
+    """The class of every row for an objective that learns from it; None for all others."""
+    needed = get("losses", objective).needs_classes
+    if needed != (classes is not None):
+        told = f"given with {objective!r}, which learns from the class of every row; benchmark grids give it the truth"
+        got = classes if needed else Described(f"some with {objective!r}, which learns from s")
+        raise bad_argument(OWNER, "classes", told if needed else "left out", got)
+    if classes is None:
+        return None
+    found = torch.as_tensor(np.asarray(classes))
+    if found.shape != (n,) or not bool(((found == 0) | (found == 1)).all()):
+        got = Described(f"shape {tuple(found.shape)}" if found.shape != (n,) else "other values")
+        raise bad_argument(OWNER, "classes", f"1 or 0 for each of the {n} rows", got)
+    return found == 1
 
 
 def default_encoder(shape: tuple[int, ...]) -> str:

@@ -5,16 +5,16 @@ a `Baseline`, at a `Place` (task, setting, number of labelled rows, seed). It ho
 a changed number, or a changed default, is another cell.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias, TypeGuard, get_type_hints
 
 from pucl.bench.grid.decode import Option, Options, as_table, decode, from_json, resolved, values_of
+from pucl.bench.grid.identity import canonical, key_of
 from pucl.errors import bad_argument, blamed_on, check_known
+from pucl.registry import entries
 from pucl.training.config import FREE, TrainConfig
 
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
@@ -24,6 +24,7 @@ FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 PU_HEADS = ("nnpu", "upu")  # heads that need no labeller
 KNN_OPTIONS: Mapping[str, float] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 NOT_IN_RECIPES = ("seed", *FREE)  # of the place, or without influence on what is computed
+OPTIONS, TOLD = "objective_options", "told every label"
 OWNER = "a cell"
 
 
@@ -148,11 +149,12 @@ class EncoderCell:
     objective: str
     recipe: PretrainRecipe
     prior: str | None
+    objective_options: Options = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Option]:
-        """One flat table."""
+        """One flat table; options of the objective where there are some."""
         own = {"encoder": self.encoder, "objective": self.objective, "recipe": self.recipe.to_dict()}
-        return {**asdict(self.place), **own, "prior": self.prior}
+        return {**asdict(self.place), **own, "prior": self.prior, **_if_any(self.objective_options)}
 
     @cached_property
     def key(self) -> str:
@@ -161,7 +163,8 @@ class EncoderCell:
 
     def without_labels(self) -> "EncoderCell":
         """The same encoder trained by ssCL, which needs no prior and no label: π is estimated on its embeddings."""
-        return replace(self, objective=PLAIN, prior=None, recipe=replace(self.recipe, withheld=0.0))
+        recipe = replace(self.recipe, withheld=0.0)
+        return replace(self, objective=PLAIN, prior=None, recipe=recipe, objective_options={})
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,7 @@ class Pipeline:
         recipe: its numbers.
         encoder_prior: what the objective is given of π: nothing, "oracle" or the name of an estimator.
         readout: what reads the embeddings.
+        objective_options: options of the objective that differ from its defaults.
     """
 
     place: Place
@@ -185,6 +189,7 @@ class Pipeline:
     recipe: PretrainRecipe
     encoder_prior: str | None
     readout: Readout
+    objective_options: Options = field(default_factory=dict)
 
     @cached_property
     def key(self) -> str:
@@ -201,21 +206,28 @@ class Pipeline:
     @property
     def encoder_cell(self) -> EncoderCell:
         """What decides the encoder; `recipe_name` is only a name for numbers that are all in `recipe`."""
-        return EncoderCell(self.place, self.encoder, self.objective, self.recipe, self.encoder_prior)
+        options = self.objective_options
+        return EncoderCell(self.place, self.encoder, self.objective, self.recipe, self.encoder_prior, options)
+
+    @property
+    def knows_classes(self) -> bool:
+        """Whether the objective learns from the true class of every row."""
+        return needs_classes(self.objective)
 
     @property
     def is_reference(self) -> bool:
         """Whether it sees true labels of training rows, through a teacher too: a ceiling or kNN, not a method."""
         teacher = self.readout.teacher
-        own = self.readout.labeller == TRUTH or self.readout.head == KNN
+        own = self.readout.labeller == TRUTH or self.readout.head == KNN or self.knows_classes
         return own or (teacher is not None and teacher.is_reference)
 
     @property
     def name(self) -> str:
         """One line for people; ``--only`` looks for words in it."""
-        prior = f", prior {self.prior}" if self.prior else ""
-        words = f"{self.objective}+{self.readout.name} ({self.recipe_name}, {self.encoder}{prior})"
-        return f"{_words(self.place)} {words}"
+        more = f", prior {self.prior}" if self.prior else ""
+        more += f", {TOLD}" if self.knows_classes else ""
+        objective = " ".join((self.objective, *option_words(self.objective_options)))
+        return f"{_words(self.place)} {objective}+{self.readout.name} ({self.recipe_name}, {self.encoder}{more})"
 
     def at(self, place: Place) -> "Pipeline":
         """The same at another place, its teacher too."""
@@ -226,7 +238,8 @@ class Pipeline:
     def method(self) -> dict[str, Option]:
         """All but the place, as a table."""
         own = {name: getattr(self, name) for name in ("encoder", "objective", "recipe_name", "encoder_prior")}
-        return {**own, "recipe": self.recipe.to_dict(), "readout": self.readout.to_dict()}
+        parts = {"recipe": self.recipe.to_dict(), "readout": self.readout.to_dict()}
+        return {**own, **parts, **_if_any(self.objective_options)}
 
     def to_dict(self) -> dict[str, Option]:
         """One table with tables for recipe and readout in it."""
@@ -245,7 +258,8 @@ class Pipeline:
             raise bad_argument(OWNER, "encoder_prior", "a name", prior)
         recipe = PretrainRecipe.from_dict(table.get("recipe"))
         readout = Readout.from_dict(table.get("readout"), place)
-        return cls(place, encoder, objective, recipe_name, recipe, prior, readout)
+        options = as_table(OWNER, OPTIONS, table.get(OPTIONS, {}))
+        return cls(place, encoder, objective, recipe_name, recipe, prior, readout, options)
 
 
 @dataclass(frozen=True)
@@ -319,19 +333,20 @@ def cell_from(content: object) -> Cell:
     return Baseline.from_dict(table) if "method" in table else Pipeline.from_dict(table)
 
 
-def canonical(value: Option) -> str:
-    """JSON that is the same text for the same configuration: keys sorted, 1.0 as 1, tuples as lists."""
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def key_of(table: Options) -> str:
-    """The identity of a configuration: the first 16 hexadecimal digits of the SHA-256 of its canonical form."""
-    return hashlib.sha256(canonical(table).encode()).hexdigest()[:16]
-
-
 def variant_of(cell: Cell) -> str:
     """The configuration without its seed: what results are averaged over."""
     return canonical({key: value for key, value in cell.to_dict().items() if key != "seed"})
+
+
+def needs_classes(objective: str) -> bool:
+    """Whether an objective learns from the true class of every row; not known of one that is not registered here."""
+    entry = entries("losses").get(objective)
+    return entry is not None and entry.needs_classes
+
+
+def option_words(options: Options) -> list[str]:
+    """Options for people: ``mixing=0.3``."""
+    return [f"{name}={value}" for name, value in options.items()]
 
 
 def is_estimated(prior: str | None) -> TypeGuard[str]:
@@ -353,6 +368,11 @@ def units(cells: Iterable[Cell]) -> list[list[Cell]]:
     return list(groups.values())
 
 
+def _if_any(options: Options) -> dict[str, Option]:
+    """The options of an objective as a part of a table, which without any has no such key."""
+    return {OPTIONS: dict(options)} if options else {}
+
+
 def _place(table: dict[str, Option]) -> Place:
     """The place in a table, which is taken out of it."""
     own = {field.name: table.pop(field.name, None) for field in fields(Place)}
@@ -366,11 +386,3 @@ def _words(place: Place) -> str:
 
 def _changed(config: TrainConfig) -> Options:
     return {name: value for name, value in values_of(config).items() if name not in NOT_IN_RECIPES}
-
-
-def _plain(value: Option) -> Option:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

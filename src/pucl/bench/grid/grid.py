@@ -15,6 +15,7 @@ encoder = "cnn7"                      # or a table by task
 recipes = ["paper"]
 readouts = ["pupl", "nnpu"]
 prior = "oracle"                      # for those that need one; or a table by objective or method
+objective_options = { punce = { variant = ["paper", "released"] } }  # a list: each of them
 
 [[block]]                             # baselines
 methods = ["nnpu", "vpu"]
@@ -27,10 +28,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from pucl.bench.grid import renames
-from pucl.bench.grid.cells import ITS_BASELINE, SUPERVISED, TEACHER, Baseline, Cell, Pipeline, Place
+from pucl.bench.grid.cells import (
+    ITS_BASELINE,
+    OPTIONS,
+    SUPERVISED,
+    TEACHER,
+    Baseline,
+    Cell,
+    Pipeline,
+    Place,
+    needs_classes,
+)
 from pucl.bench.grid.decode import (
     Option,
     Options,
@@ -44,6 +56,7 @@ from pucl.bench.grid.decode import (
     resolved,
     values_of,
 )
+from pucl.bench.grid.objectives import option_sets
 from pucl.bench.grid.readouts import check_prior, read_teacher, resolve_readout
 from pucl.bench.grid.recipes import resolve_recipe
 from pucl.data.pu_split import SETTINGS
@@ -55,10 +68,11 @@ if TYPE_CHECKING:
     from pucl.baselines import Settings
 
 PLACE = ("tasks", "n_labelled", "setting", "seeds", "encoder", "prior")
-SHARED = (*PLACE, "recipes", "readouts")
+SHARED = (*PLACE, "recipes", "readouts", OPTIONS)
 DEFINITIONS = ("recipe", "readout", "settings")
 PIPELINE, BASELINE = "objectives", "methods"
 BLOCK = "block"
+NONE: Options = MappingProxyType({})
 LAST_SEED = 2**32 - 1  # of scikit-learn's generators
 
 names = one_or_more(" in every block or above them")
@@ -133,17 +147,18 @@ class Grid:
     def _pipelines(self, block: Options) -> Iterator[Pipeline]:
         given = decode(Pipelines, {key: block.get(key) for key in (PIPELINE, "recipes", "readouts")}, owner=self.name)
         made: dict[tuple[str, str, str], list[Pipeline]] = {}  # the same for all seeds and numbers of labels
+        options = option_sets(self.name, given.objectives, block.get(OPTIONS, {}))
         for place, objective, recipe in product(self._places(block), given.objectives, given.recipes):
             key = (place.task, objective, recipe)
             if key not in made:
                 encoder = str(self._encoder("encoder", block.get("encoder"), place.task, required=True))
                 make = partial(self._pipeline, block, place, objective, encoder, recipe)
-                made[key] = [make(readout) for readout in given.readouts]
+                made[key] = [make(readout, options=own) for own, readout in product(options[objective], given.readouts)]
             yield from (pipeline.at(place) for pipeline in made[key])
 
     def _pipeline(
         self, block: Options, place: Place, objective: str, encoder: str, recipe: str, readout: str,
-        pupils: tuple[str, ...] = (),
+        pupils: tuple[str, ...] = (), options: Options = NONE,
     ) -> Pipeline:  # fmt: skip
         """One pipeline with its readout, and the teacher of that, if it has one.
 
@@ -160,8 +175,10 @@ class Grid:
         described = as_table(self.name, f"recipe.{recipe}", self.defined["recipe"][recipe])
         with blamed_on(self.name):
             numbers = resolve_recipe(f"recipe {recipe!r}", described, place.task)
+        if numbers.withheld and needs_classes(objective):
+            raise bad_argument(self.name, "withheld", f"left out with {objective!r}, which sees all", numbers.withheld)
         prior = _prior(block, objective) if needs_prior else None
-        cell = Pipeline(place, encoder, objective, recipe, numbers, prior, plain)
+        cell = Pipeline(place, encoder, objective, recipe, numbers, prior, plain, options)
         if plain.labeller != TEACHER:
             return cell
         owner = f"readout {readout!r}"
@@ -171,7 +188,7 @@ class Grid:
         its_encoder = self._encoder(f"{owner}, encoder of the teacher", table.encoder, place.task, required=True)
         teacher = self._pipeline(
             block, place, table.objective or objective, str(its_encoder), table.recipe, table.readout,
-            (*pupils, readout),
+            (*pupils, readout), options if table.objective in (None, objective) else NONE,
         )  # fmt: skip
         return replace(cell, readout=replace(plain, teacher=teacher))
 

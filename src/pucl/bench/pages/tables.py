@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pucl.bench.grid.cells import ORACLE, Baseline, Cell, usual_setting, variant_of
+from pucl.bench.grid.cells import ORACLE, TOLD, Baseline, Cell, Pipeline, usual_setting, variant_of
 from pucl.bench.grid.decode import Options, resolved, values_of
 from pucl.bench.results import published as paper
 from pucl.bench.results.line import ResultLine
@@ -117,6 +117,7 @@ def label_of(table: str | None, cell: Cell) -> RowLabel:
         words.append(cell.encoder)
     words += [setting] if setting != usual_setting(task) else []
     words += taught_by(cell)
+    words += [TOLD] if isinstance(cell, Pipeline) and cell.knows_classes else []
     prior = {None: "none", ORACLE: "oracle"}.get(cell.prior, f"estimated ({cell.prior})")
     return RowLabel(paper.method_name(table or "", cell), ", ".join(words) or "–", prior)
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from pucl.bench.grid.cells import KNN, Baseline, Cell, Pipeline
+from pucl.bench.grid.cells import KNN, Baseline, Cell, Pipeline, option_words
 
 TABLES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
 METHODS: Mapping[str, str] = MappingProxyType(
@@ -101,7 +101,7 @@ def counterpart(table: str, cell: Cell) -> str | None:
 
 
 def _pipeline_name(table: str, cell: Pipeline, readout: str) -> str:
-    objective = OBJECTIVES.get(cell.objective, cell.objective)
+    objective = " ".join((OBJECTIVES.get(cell.objective, cell.objective), *option_words(cell.objective_options)))
     name = READOUTS.get(readout, readout)
     if table == "downstream-head":
         return f"{'pu-sCL' if objective == 'sCL-PU' else objective}/{name}"

@@ -7,8 +7,9 @@ hash of source files (`code`) in place of revisions. Its lines were made with th
 from collections.abc import Mapping
 
 from pucl.bench.grid import renames
-from pucl.bench.grid.cells import cell_from, key_of
+from pucl.bench.grid.cells import cell_from
 from pucl.bench.grid.decode import Option, Options, as_table
+from pucl.bench.grid.identity import key_of
 from pucl.bench.results.revisions import revisions_of
 from pucl.pseudo_labels.labellers import RENAMED_OPTIONS
 from pucl.registry import current_name

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from filelock import FileLock
 
-from pucl.bench.grid.cells import EncoderCell, Pipeline, canonical, is_estimated
-from pucl.bench.grid.decode import decode
+from pucl.bench.grid.cells import EncoderCell, Pipeline, is_estimated, needs_classes
+from pucl.bench.grid.decode import decode, from_json
+from pucl.bench.grid.identity import canonical
 from pucl.bench.grid.recipes import view_of
 from pucl.bench.results.revisions import is_outdated, revisions_of
 from pucl.bench.run.exam import Exam, ObservedRows
@@ -104,6 +105,7 @@ class EncoderStore:
 
     def _train(self, place: Path, cell: EncoderCell, observed: ObservedRows, exam: Exam) -> TrainedEncoder:
         prior = self._prior(cell, observed, exam)
+        classes = exam.classes(cell.objective) if needs_classes(cell.objective) else None
         began, recipe = time.perf_counter(), cell.recipe
         run = pretrain(
             observed.x,
@@ -113,8 +115,10 @@ class EncoderStore:
             view=view_of(recipe.view, recipe.view_options),
             temperature=recipe.temperature,
             prior=prior,
+            classes=classes,
             config=replace(recipe.training, seed=observed.seed),
             device=self.device,
+            **from_json(cell.objective_options),
         )
         training = Training(run.history[-1].loss, round(time.perf_counter() - began, 1), prior)
         self.save(place, cell, run.encoder, observed, training)

@@ -85,6 +85,13 @@ class Exam:
         rows = self._seen.sample.rows
         return np.arange(len(self._seen.s)) < len(rows), self._data.y_train[rows]
 
+    def classes(self, objective: str) -> NDArray[np.bool_]:
+        """The truth of all observed rows, for an objective that learns from it: a reference, never a method."""
+        known, truth = self.training_truth()
+        if not known.all():
+            raise SkipError(f"{objective} needs the class of every row; {self._data.name} has rows of unknown class")
+        return truth
+
     def right(self, pseudo: PseudoLabels) -> float:
         """How many of the unlabelled rows with a known truth have the right pseudo-label, in per cent."""
         known, truth = self.training_truth()

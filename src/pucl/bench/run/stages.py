@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pucl.bench.grid.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TRUTH, Baseline, Readout, canonical, is_estimated
+from pucl.bench.grid.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TRUTH, Baseline, Readout, is_estimated
 from pucl.bench.grid.decode import from_json
+from pucl.bench.grid.identity import canonical
 from pucl.bench.grid.readouts import MATCH, OTHERS
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
 from pucl.bench.grid.tune_options import tune
