@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pucl.numerics.graph import both_ways, steps_to_nearest
+from pucl.numerics.graph import SparseMatrix, both_ways, steps_to_nearest
 from pucl.numerics.logistic import stratified_folds
 from pucl.priors.bbe import bbe, best_bin
 from pucl.pseudo_labels import pseudo_label
@@ -61,15 +61,25 @@ def test_rows_dropped_together_are_those_dropped_alone(share: float) -> None:
 def test_steps_along_edges_are_those_of_full_matrices() -> None:
     rows, _ = cloud(50)
     steps = steps_to_nearest(rows, rows, 6, 0.1, skip_self=True)
-    full, cosine = steps.to_dense(), rows @ rows.T
+    full, cosine = steps.times(torch.eye(50)), rows @ rows.T
     assert not full.diagonal().any() and ((full > 0).sum(dim=1) == 6).all()
     i = 11
     chosen = full[i] > 0
     assert float(cosine[i][chosen].min()) >= float(cosine[i][~chosen & (torch.arange(50) != i)].max())
     assert torch.allclose(full[i][chosen], torch.softmax(cosine[i][chosen] / 0.1, dim=0), atol=1e-6)
     edges = full + full.T
-    assert torch.allclose(both_ways(steps).to_dense(), edges / edges.sum(dim=1, keepdim=True), atol=1e-6)
+    assert torch.allclose(both_ways(steps).times(torch.eye(50)), edges / edges.sum(dim=1, keepdim=True), atol=1e-6)
     assert steps_to_nearest(rows[:7], rows, 99, 0.1).shape == (7, 50), "all rows when there are fewer"
+
+
+def test_products_of_a_sparse_matrix_are_the_same_by_segments() -> None:
+    ends = torch.tensor([0, 2, 2, 5])  # a row without numbers
+    matrix = SparseMatrix(ends, torch.tensor([1, 3, 0, 2, 3]), torch.arange(1.0, 6.0), 4)
+    full = torch.tensor([[0.0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 4, 5]])
+    right = torch.randn(4, 3, generator=Generator().manual_seed(0))
+    assert torch.allclose(matrix.times(right), full @ right) and matrix.rows().tolist() == [0, 0, 2, 2, 2]
+    matrix.kept = None  # as on a GPU
+    assert torch.allclose(matrix.times(right), full @ right)
 
 
 def test_draws_on_one_graph_are_those_made_alone() -> None:

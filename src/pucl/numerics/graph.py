@@ -7,13 +7,40 @@ from torch import Tensor
 
 from pucl.numerics.nearest import nearest
 
-BETA_NOTICE = "Sparse CSR tensor support is in beta|Sparse invariant checks"  # that torch gives for any such matrix
+BETA_NOTICE = "Sparse CSR tensor support is in beta|Sparse invariant checks"  # torch's, for any such matrix
+
+
+class SparseMatrix:
+    """A matrix (n, m) of which few numbers are not 0.
+
+    Args:
+        ends: where the numbers of each row begin, and where those of the last end, (n + 1,).
+        columns: of the numbers, row by row.
+        values: the numbers.
+        n_columns: m.
+    """
+
+    def __init__(self, ends: Tensor, columns: Tensor, values: Tensor, n_columns: int) -> None:
+        self.ends, self.columns, self.values, self.shape = ends, columns, values, (len(ends) - 1, n_columns)
+        self.kept = _csr(ends, columns, values, self.shape) if values.device.type == "cpu" else None
+
+    def rows(self) -> Tensor:
+        """The row of every number."""
+        return torch.repeat_interleave(torch.arange(self.shape[0], device=self.ends.device), self.ends.diff())
+
+    def times(self, right: Tensor) -> Tensor:
+        """The product with a full matrix (m, k), (n, k)."""
+        if self.kept is not None:
+            return self.kept @ right
+        # Sums of segments, one after the other: the product of a GPU's library may differ from run to run.
+        parts = self.values[:, None] * right[self.columns]
+        return torch.segment_reduce(parts, "sum", offsets=self.ends, axis=0, unsafe=True)
 
 
 def steps_to_nearest(
     rows: Tensor, among: Tensor, n_neighbors: int, temperature: float, *, skip_self: bool = False
-) -> Tensor:
-    """The chances (n, m) of stepping from a row to its nearest ones, sparse, in float32.
+) -> SparseMatrix:
+    """The chances (n, m) of stepping from a row to its nearest ones, in float32.
 
         K_ij = exp(z_i · a_j / τ) / Σ_l exp(z_i · a_l / τ)
 
@@ -24,27 +51,25 @@ def steps_to_nearest(
     similarity, columns = nearest(rows, among, k, skip_self=skip_self)
     chances = torch.softmax(similarity.float() / temperature, dim=1)
     ends = torch.arange(len(rows) + 1, device=rows.device) * k
-    return sparse_matrix(ends, columns.flatten(), chances.flatten(), len(among))
+    return SparseMatrix(ends, columns.flatten(), chances.flatten(), len(among))
 
 
-def both_ways(steps: Tensor) -> Tensor:
+def both_ways(steps: SparseMatrix) -> SparseMatrix:
     """D⁻¹ (K + Kᵀ), where D makes the rows add up to 1: steps along the edges of a graph (n, n), in both directions."""
-    n, ends, there = len(steps), steps.crow_indices(), steps.col_indices()
-    here = torch.repeat_interleave(torch.arange(n, device=ends.device), ends.diff())
+    n, here, there = steps.shape[0], steps.rows(), steps.columns
     edge, order = torch.cat([here * n + there, there * n + here]).sort(stable=True)
-    chance = steps.values().repeat(2)[order]
+    chance = steps.values.repeat(2)[order]
     again = edge[1:] == edge[:-1]  # an edge chosen by both of its rows; none occurs three times
     chance[:-1] += torch.where(again, chance[1:], torch.zeros_like(chance[1:]))
     first = torch.cat([again.new_ones(1), ~again])
     edge, chance = edge[first], chance[first]
-    here = edge // n
+    here, there = edge // n, edge % n
     ends = torch.searchsorted(here, torch.arange(n + 1, device=here.device))
-    total = sparse_matrix(ends, edge % n, chance, n) @ chance.new_ones(n, 1)
-    return sparse_matrix(ends, edge % n, chance / total[here, 0], n)
+    total = SparseMatrix(ends, there, chance, n).times(chance.new_ones(n, 1))
+    return SparseMatrix(ends, there, chance / total[here, 0], n)
 
 
-def sparse_matrix(ends: Tensor, columns: Tensor, values: Tensor, n_columns: int) -> Tensor:
-    """A sparse matrix (n, n_columns) from the ends of its rows (n + 1,), their columns and their values."""
+def _csr(ends: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", BETA_NOTICE)
-        return torch.sparse_csr_tensor(ends, columns, values, size=(len(ends) - 1, n_columns), check_invariants=False)
+        return torch.sparse_csr_tensor(ends, columns, values, size=shape, check_invariants=False)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive, check_share
-from pucl.numerics.graph import both_ways, steps_to_nearest
+from pucl.numerics.graph import SparseMatrix, both_ways, steps_to_nearest
 from pucl.numerics.threads import threads_for
 from pucl.ranking import Ranking
 from pucl.ranking.draws import Draw, draw_seeds, ranking_of
@@ -121,8 +121,8 @@ class SpreadingGraph(NamedTuple):
 
     used: Tensor
     elsewhere: Tensor
-    transition: Tensor
-    arrive: Tensor | None
+    transition: SparseMatrix
+    arrive: SparseMatrix | None
 
 
 def spreading_graph(rows: Tensor, used: Tensor, n_neighbors: int, temperature: float) -> SpreadingGraph:
@@ -152,7 +152,7 @@ def _draw(
     score = torch.empty(len(labelled), dtype=dtype, device=labelled.device)
     score[used] = _own_fold(spread, fold[used]).to(dtype)
     if graph.arrive is not None:
-        score[elsewhere] = _own_fold(graph.arrive @ spread, fold[elsewhere]).to(dtype)
+        score[elsewhere] = _own_fold(graph.arrive.times(spread), fold[elsewhere]).to(dtype)
     if prior is None:
         share = share if negative is None else share_of(score, labelled, negative)
         share = move_to_gap(score[unlabelled_rows(labelled, negative)], score[labelled], share)
@@ -160,8 +160,8 @@ def _draw(
 
 
 def _rounds(
-    transition: Tensor, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int, alpha: float,
-    known: Tensor | None,
+    transition: SparseMatrix, labelled: Tensor, fold: Tensor, folds: int, prior: float | None, rounds: int,
+    alpha: float, known: Tensor | None,
 ) -> tuple[Tensor, float]:  # fmt: skip
     """What arrives of P and of the negatives after the last round, for every fold (n, 2 folds), and π."""
     outside = fold[:, None] != torch.arange(folds, device=fold.device)
@@ -182,11 +182,11 @@ def _rounds(
     return spread, share
 
 
-def _spread(transition: Tensor, sources: Tensor, alpha: float) -> Tensor:
+def _spread(transition: SparseMatrix, sources: Tensor, alpha: float) -> Tensor:
     """(1 − α) Σ_t αᵗ Tᵗ w, up to the t after which a weight of `REMAINDER` is left."""
     spread = sources
     for _ in range(math.ceil(math.log(REMAINDER) / math.log(alpha))):
-        spread = torch.addmm(sources, transition, spread, beta=1 - alpha, alpha=alpha)
+        spread = torch.add((1 - alpha) * sources, transition.times(spread), alpha=alpha)
     return spread
 
 
