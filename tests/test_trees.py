@@ -178,6 +178,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "inner node as leaf": lambda p: {"feature": put(p["feature"], 0, -1)},
     "leaf as inner node": lambda p: {"feature": put(p["feature"], -1, 0)},
     "leaves and inner nodes exchanged": lambda p: {"feature": p["feature"].flip(0)},
+    "a circle": lambda p: {"feature": put(put(p["feature"], 0, -1), int(p["roots"][1]) - 1, 0)},
     "threshold": lambda p: {"threshold": put(p["threshold"], 0, NAN)},
     "value": lambda p: {"value": put(p["value"], -1, INF)},
     "length": lambda p: {"value": p["value"][1:]},
