@@ -145,14 +145,15 @@ class Blend(StoredHead):
     @classmethod
     def from_parts(cls, parts: HeadParts) -> Self:
         """The stored blend; what does not fit raises KeyError, TypeError, ValueError or RuntimeError."""
-        weight, members = parts.tensors["weight"].tolist(), []
-        for j, entry in enumerate(parts.options["members"]):
+        weight, about = parts.tensors["weight"], parts.options["members"]
+        if weight.shape != (len(about),):
+            raise ValueError(f"{len(about)} members have weights of shape {tuple(weight.shape)}")
+        members = []
+        for j, entry in enumerate(about):
             own = {n.partition(".")[2]: t for n, t in parts.tensors.items() if n.startswith(f"{j}.")}
             reference = own.pop("reference")
             head = head_from_parts(HeadParts(entry["kind"], entry["options"], own))
-            members.append(Member(str(entry["name"]), head, entry["on"], reference, weight[j]))
-        if len(members) != len(weight):
-            raise ValueError(f"{len(members)} members have {len(weight)} weights")
+            members.append(Member(str(entry["name"]), head, entry["on"], reference, float(weight[j])))
         expand = _checked(Expand(*(parts.tensors[f"expand.{name}"] for name in EXPAND)))
         blend = cls(members, expand)
         blend(torch.zeros(1, int(expand.source.max()) + 1))  # members of another width are refused now
