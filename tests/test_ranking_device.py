@@ -10,10 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pucl.numerics.graph import SparseMatrix, both_ways, steps_to_nearest
+from pucl.numerics.kmeans import kmeans
 from pucl.numerics.logistic import stratified_folds
 from pucl.priors.bbe import bbe, best_bin
 from pucl.pseudo_labels import pseudo_label
 from pucl.ranking.label_spreading import spreading_draws
+from pucl.ranking.prior import estimate_prior
 from pucl.ranking.share import share_by_bbe
 from pucl.ranking.thresholds import drop_highest, threshold_for_share
 from pucl.registry import entries
@@ -134,3 +136,21 @@ def test_labels_on_the_gpu_are_those_on_the_cpu() -> None:
 def test_folds_are_the_same_on_every_device() -> None:
     target = torch.arange(203) % 4 == 0
     assert torch.equal(stratified_folds(target, 5, seed=0), stratified_folds(target.cuda(), 5, seed=0).cpu())
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("method", ["auto", "bbe", "km2"])
+def test_the_prior_of_rows_on_the_gpu_is_that_of_rows_on_the_cpu(method: str) -> None:
+    z, labelled, _ = broad(300)
+    here, there = (estimate_prior(rows, labelled, method=method) for rows in (z, z.cuda()))
+    assert there.value == pytest.approx(here.value, abs=0.02)
+
+
+@pytest.mark.cuda
+def test_kmeans_stays_on_the_gpu() -> None:
+    z, _, _ = broad()
+    rows = z.cuda()
+    with StaysOnDevice():  # type: ignore[no-untyped-call]
+        there = kmeans(rows, 12, generator=Generator().manual_seed(0))
+    here = kmeans(z, 12, generator=Generator().manual_seed(0))
+    assert there.labels.is_cuda and there.potential == pytest.approx(here.potential, rel=0.05)

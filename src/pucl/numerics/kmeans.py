@@ -11,6 +11,7 @@ from pucl.errors import Described, bad_argument, check_count
 
 OWNER = "kmeans"
 PIECE = 1 << 22  # numbers of rows or distances held together
+UNITS = 2.0**60  # that chances are counted in
 ROUNDING = 1e-6  # share of ‖z‖² + ‖c‖² below which a float32 distance is rounding, hence 0
 
 
@@ -93,13 +94,12 @@ def _seed_centres(rows: CentredRows, k: int, generator: Generator) -> Tensor:
 
 def _draw(weight: Tensor, count: int, generator: Generator) -> Tensor:
     """`count` rows with chances ∝ weight, (count,); any rows when all weights are 0."""
-    # On the CPU in float64: running sums on a GPU are neither exact nor the same twice.
-    total = weight.cpu().to(torch.float64).cumsum(0)
-    if total[-1] == 0:
-        total = torch.arange(1, len(weight) + 1, dtype=torch.float64)
-    uniform = torch.rand(count, generator=generator, device=generator.device, dtype=torch.float64).cpu()
-    drawn = torch.searchsorted(total, uniform * total[-1], right=True).clamp(max=len(weight) - 1)
-    return drawn.to(weight.device)
+    exact = weight.to(torch.float64)
+    chance = torch.where(exact.sum() > 0, exact, torch.ones_like(exact))
+    # In whole numbers: running sums of others on a GPU are neither exact nor the same twice.
+    total = (chance * (UNITS / chance.sum())).long().cumsum(0).to(torch.float64)
+    uniform = torch.rand(count, generator=generator, device=generator.device, dtype=torch.float64).to(weight.device)
+    return torch.searchsorted(total, uniform * total[-1], right=True).clamp(max=len(weight) - 1)
 
 
 def lloyd(rows: CentredRows, centres: Tensor, max_iter: int) -> Clusters:

@@ -102,7 +102,8 @@ def _by_ranking(
     repeats: int | None,
 ) -> PriorEstimate:  # fmt: skip
     """π̂ of the ranker `stacked`, with the interval that its scores give."""
-    positive, known = torch.from_numpy(labelled), None if negative is None else torch.from_numpy(negative)
+    positive = torch.from_numpy(labelled).to(rows.device)
+    known = None if negative is None else torch.from_numpy(negative).to(rows.device)
     ranking = rank_stacked(OWNER, [rows], positive, seed=seed, folds=folds, repeats=repeats, negative=known)
     if known is not None:
         p, u, n = samples_of(ranking.score, positive, known)
@@ -133,7 +134,7 @@ def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
     if rows.ndim not in (1, 2) or len(rows) == 0 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "floating-point embeddings (n, k) or scores (n,)", got)
-    rows = rows.detach().cpu()
+    rows = rows.detach()
     check_finite(OWNER, "z", rows[:, None] if rows.ndim == 1 else rows)
     labelled = check_labels(s, n_rows=len(rows), owner=OWNER)
     if bool((rows == rows[0]).all()):
@@ -166,15 +167,15 @@ def _check_arguments(
 def _sample_for(entry: Entry, rows: Tensor, labelled: Bools, negative: Bools | None, *, folds: int, seed: int) -> Array:
     """What the estimator takes of every row: a point (n, k), a score (n,) or a probability (n,)."""
     if "vector" in entry.inputs:
-        return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().numpy())
+        return np.asarray((rows[:, None] if rows.ndim == 1 else rows).double().cpu().numpy())
     if rows.ndim == 1:
-        return np.asarray(rows.double().numpy())
-    positive = torch.from_numpy(labelled)
+        return np.asarray(rows.double().cpu().numpy())
+    positive = torch.from_numpy(labelled).to(rows.device)
     points = ranked_directions(OWNER, _floats(rows), positive, centred=True, whitening=None)
-    known = None if negative is None else torch.from_numpy(negative)
+    known = None if negative is None else torch.from_numpy(negative).to(rows.device)
     draw = kernel_draw(OWNER, points, positive, prior=None, seed=seed, rounds=0, folds=folds, negative=known)
     score = draw.score
-    return np.asarray((score if "score" in entry.inputs else torch.sigmoid(score)).double().numpy())
+    return np.asarray((score if "score" in entry.inputs else torch.sigmoid(score)).double().cpu().numpy())
 
 
 def _floats(rows: Tensor) -> Tensor:

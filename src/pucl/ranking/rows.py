@@ -37,7 +37,8 @@ def fitted_rows(labelled: Tensor, max_rows: int, seed: int, negative: Tensor | N
 
 def _some(members: Tensor, max_rows: int, seed: int) -> Tensor:
     """The numbers of at most `max_rows` random rows of those marked, in order."""
-    rows = members.cpu().nonzero().flatten()
+    rows = members.nonzero().flatten()
     if len(rows) > max_rows:
-        rows = rows[torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:max_rows]].sort().values
-    return rows.to(members.device)
+        drawn = torch.randperm(len(rows), generator=Generator().manual_seed(seed))[:max_rows]
+        rows = rows[drawn.to(rows.device)].sort().values
+    return rows
