@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pucl import Dataset, TrainConfig, embed, load, observe
 from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
@@ -33,7 +33,6 @@ from pucl.data.observe import PUData
 from pucl.errors import RunError
 from pucl.training.lars import LARS
 from pucl.training.monitor import effective_rank, uniformity
-from pucl.training.optimisers import make_optimiser
 from pucl.training.pretraining import PreparedRun, prepare
 from pucl.training.run import train_together
 from pucl.training.sgd import SGD
@@ -186,6 +185,7 @@ def start(cell: Cell, options: argparse.Namespace) -> PreparedRun:
         batch_size=min(recipe["batch_size"], len(seen.s) // 2),
         learning_rate=recipe["learning_rate"] * cell.rate_factor,
         seed=cell.seed,
+        output_norm=cell.output_norm,
     )
     crop: dict[str, Any] = {} if cell.smallest_crop is None else {"scale": (cell.smallest_crop, 1.0)}
     work = prepare(
@@ -199,9 +199,6 @@ def start(cell: Cell, options: argparse.Namespace) -> PreparedRun:
         device=options.device,
     )
     run = work.run
-    if cell.output_norm:
-        run.network[1] = with_output_norm(run.network[1]).to(run.device)  # type: ignore[index, operator]
-        run.optimiser, run.rate = make_optimiser(config, run.network)
     run.optimiser = KINDS[cell.optimiser](
         [weight for weight in run.network.parameters() if weight.requires_grad],
         lr=run.rate,
@@ -209,16 +206,6 @@ def start(cell: Cell, options: argparse.Namespace) -> PreparedRun:
         weight_decay=config.weight_decay,
     )
     return work
-
-
-def with_output_norm(head: nn.Sequential) -> nn.Sequential:
-    """The projection head with batch norm on its output, which makes the last layer's bias idle: it is left out."""
-    *before, last = head
-    if not isinstance(last, nn.Linear):
-        raise TypeError(f"the projection head ends in {type(last).__name__}, not in a linear layer")
-    plain = nn.Linear(last.in_features, last.out_features, bias=False)
-    plain.weight.data.copy_(last.weight)
-    return nn.Sequential(*before, plain, nn.BatchNorm1d(last.out_features))
 
 
 def judge(cell: Cell, work: PreparedRun, options: argparse.Namespace) -> dict[str, Any]:

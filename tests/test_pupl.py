@@ -68,6 +68,31 @@ def test_restarts_keep_the_lowest_potential() -> None:
         assert torch.equal(found.labels, best.positive)
 
 
+@pytest.mark.parametrize("gap", [0.5, 1.5])
+def test_the_released_start_is_plain_two_means_of_all_rows(gap: float) -> None:
+    """As scikit-learn's from the same centres; the cluster nearer to the mean of P is positive."""
+    from sklearn.cluster import KMeans
+
+    z, labelled, _ = blobs(800, gap=gap)
+    rows = F.normalize(z.double(), dim=1)
+    start = torch.stack([rows[labelled].mean(dim=0), rows[~labelled].mean(dim=0)])
+    theirs = KMeans(2, init=start.numpy(), n_init=1, tol=0, max_iter=300).fit(rows.numpy())
+    centres = torch.from_numpy(theirs.cluster_centers_)
+    positive = int((centres - start[0]).norm(dim=1).argmin())
+    ours = pseudo_label(z.double(), labelled, method="pupl", start="means", seed=3)
+    expected = torch.from_numpy(theirs.labels_ == positive)
+    assert torch.equal(ours.labels[~labelled], expected[~labelled]) and ours.labels[labelled].all()
+    assert not expected[labelled].all(), "labelled rows were free to change sides"
+    other = pseudo_label(z.double(), labelled, method="pupl", seed=3)
+    assert not torch.equal(ours.probability, other.probability)
+
+
+def test_an_unknown_start() -> None:
+    z, labelled, _ = blobs(50)
+    with pytest.raises(InputError, match="unknown start of pupl 'mean': did you mean 'means'"):
+        pseudo_label(z, labelled, method="pupl", start="mean")
+
+
 def test_faiss_finds_the_same() -> None:
     pytest.importorskip("faiss")
     z, labelled, _ = blobs(2000)

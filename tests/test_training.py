@@ -228,6 +228,19 @@ def test_standardise_is_computed_from_the_data() -> None:
     assert Encoder(Standardise.of(x), nn.Flatten())(x).shape == (50, 60)
 
 
+def test_output_norm_standardises_the_projections() -> None:
+    plain, normed = (
+        prepare(X, S, config=replace(QUICK, output_norm=how)).run.network[1]  # type: ignore[index]
+        for how in (False, True)
+    )
+    z = torch.randn(64, plain[0].in_features, generator=Generator().manual_seed(0))
+    out = normed.train()(z)
+    assert torch.allclose(out.mean(dim=0), torch.zeros(128), atol=1e-5)
+    assert torch.allclose(out.var(dim=0, correction=0), torch.ones(128), atol=1e-2)
+    assert not torch.allclose(plain.train()(z).mean(dim=0), torch.zeros(128), atol=1e-2)
+    assert normed[-2].bias is None and len(list(normed.parameters())) == len(list(plain.parameters())) + 1
+
+
 def test_schedule_rises_then_falls() -> None:
     rates = [learning_rate(step, total=100, warmup=10, peak=2.0, final=0.1) for step in range(100)]
     assert rates[0] == pytest.approx(0.2) and rates[9] == pytest.approx(2.0)

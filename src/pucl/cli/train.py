@@ -94,7 +94,9 @@ def pretrain(
         "weight_decay": weight_decay, "clip": clip, "labelled_share": labelled_share, "held_out": held_out,
         "precision": precision,
     }  # fmt: skip
-    options: dict[str, Any] = {name: value for name, value in (("mixing", mixing), ("variant", variant)) if value is not None}
+    options: dict[str, Any] = {
+        name: value for name, value in (("mixing", mixing), ("variant", variant)) if value is not None
+    }
     _check_writable(out, log, tensorboard)
     try:
         with joined(device) as place:

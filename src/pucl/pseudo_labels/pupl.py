@@ -14,6 +14,7 @@ from pucl.pseudo_labels.outcome import PseudoLabels
 from pucl.ranking.rows import unlabelled_rows
 from pucl.registry import register
 
+MEANS = "means"
 GATHERED = 1 << 14  # rows gathered at a time
 
 
@@ -37,6 +38,7 @@ def pupl(
     seed: int = 0,
     n_init: int = 1,
     guard: bool = False,
+    start: Literal["means"] | None = None,
     max_iter: int = 300,
     backend: Literal["torch", "faiss"] = "torch",
 ) -> PseudoLabels:
@@ -58,6 +60,8 @@ def pupl(
         seed: of the draws of μ_N.
         n_init: draws of μ_N, of which the one that ends at the lowest potential is kept. The paper has one.
         guard: apply `orientation_guard` to the centres found. Off by default: the paper has no such step.
+        start: ``"means"`` is plain two-means as in the authors' released code: from the means of P and U, with labelled
+            rows free to change sides; the cluster whose centre is nearer to the mean of P is called positive.
         max_iter: most Lloyd iterations.
         backend: what compares the distances: ``"torch"`` on any device, ``"faiss"`` if it is installed.
     """
@@ -66,10 +70,18 @@ def pupl(
     check_count("pupl", "n_init", n_init)
     if backend not in BACKENDS:
         raise unknown_name("backend of pupl", backend, BACKENDS)
+    if start not in (None, MEANS):
+        raise unknown_name("start of pupl", start, (MEANS,))
     rows, generator = F.normalize(z, dim=1), Generator().manual_seed(seed)
-    starts = (seed_centres(rows, labelled, generator, negative) for _ in range(n_init if negative is None else 1))
-    tries = [lloyd(rows, labelled, start, max_iter=max_iter, backend=backend, negative=negative) for start in starts]
+    if start == MEANS:
+        starts, kept = [_two_means(rows, labelled, negative)], torch.zeros_like(labelled)
+    else:
+        draws = n_init if negative is None else 1
+        starts, kept = [seed_centres(rows, labelled, generator, negative) for _ in range(draws)], labelled
+    tries = [lloyd(rows, kept, first, max_iter=max_iter, backend=backend, negative=negative) for first in starts]
     centres = max(tries, key=lambda result: result.explained).centres  # the rest of Σ ‖z‖² is the potential
+    if start == MEANS and negative is None:
+        centres = centres[(centres - _mean_of(rows, labelled)).pow(2).sum(dim=1).argsort()]
     if guard:
         centres = orientation_guard(rows, labelled, centres)
     gap = (rows - centres[1]).pow(2).sum(1) - (rows - centres[0]).pow(2).sum(1)
@@ -97,6 +109,11 @@ def seed_centres(rows: Tensor, labelled: Tensor, generator: Generator, negative:
     pick = min(int(torch.searchsorted(ends, goal - below[rank], right=True)), len(rows) - 1)
     chosen = rows[pick] if rank == owner else torch.zeros_like(rows[0])
     return torch.stack([positive, total(chosen)])
+
+
+def _two_means(rows: Tensor, labelled: Tensor, negative: Tensor | None) -> Tensor:
+    """The means of P and of U, or of the confirmed negatives where there are some, (2, k)."""
+    return torch.stack([_mean_of(rows, labelled), _mean_of(rows, ~labelled if negative is None else negative)])
 
 
 def _mean_of(rows: Tensor, kind: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ class TrainConfig:
         weight_decay: of LARS on everything, of SGD and AdamW not on biases and norms.
         clip: largest norm of the gradient, to which larger ones are scaled down; None for no clipping.
         projection: hidden and output width of the projection head.
+        output_norm: batch norm on the output of the projection head, as in the authors' released code.
         labelled_share: share of labelled rows in every batch; None draws all rows alike. With a larger share than in
             the data, the encoder may learn to separate labelled from unlabelled positives; `held_out` shows whether.
         held_out: share of the labelled positives whose label is hidden from training, to see whether the others
@@ -50,6 +51,7 @@ class TrainConfig:
     weight_decay: float = 1e-4
     clip: float | None = None
     projection: tuple[int, int] = (512, 128)
+    output_norm: bool = False
     labelled_share: float | None = None
     held_out: float = 0.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"

@@ -214,7 +214,7 @@ def _head(network: nn.Module, shape: tuple[int, ...], config: TrainConfig) -> nn
     width, out = config.projection
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed + 1)
-        return projection_head(embedding_dim(network, shape), hidden=width, out=out)
+        return projection_head(embedding_dim(network, shape), hidden=width, out=out, output_norm=config.output_norm)
 
 
 def _held_out(labelled: Tensor, config: TrainConfig) -> Tensor:

@@ -16,16 +16,16 @@ def draw_sigma(uniform: Tensor, *, blur: float, sigma: tuple[float, float]) -> T
     return torch.where(of_blur < blur, low + (high - low) * of_sigma, 0.0)
 
 
-def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
+def gaussian_blur(x: Tensor, sigma: Tensor, *, reach: int | None = None) -> Tensor:
     """Blur images (n, c, h, w) by standard deviations (n,) of pixels.
 
         x' = K_h x K_wᵀ,    K[i, j] = exp(−(i − j)² / 2σ²) / Σ_k exp(−(i − k)² / 2σ²)    for |i − j|, |i − k| ≤ r
 
-    where the kernel of 2r + 1 pixels spans a tenth of the shorter side and at least three pixels. Sums run inside the
-    image only, so that a constant stays constant up to the rim.
+    where the kernel of 2r + 1 pixels spans a tenth of the shorter side and at least three pixels, or r is `reach`. Sums
+    run inside the image only, so that a constant stays constant up to the rim.
     """
     h, w = x.shape[2:]
-    radius = max(1, min(h, w) // 20)
+    radius = max(1, min(h, w) // 20) if reach is None else reach
     across, down = (_matrix(sigma, side, radius)[:, None] for side in (w, h))
     return down @ x @ across.mT
 
