@@ -20,9 +20,8 @@ from pucl.heads import LinearHead
 from pucl.heads import support_vectors as module
 from pucl.heads.blend import Blend, Member, RankCurve, reference_scores
 from pucl.heads.stored import HeadParts, head_from_parts
-from pucl.heads.support_vectors import SupportVectors
 from pucl.models.folder import load_model, save_model
-from tree_examples import blend, table
+from tree_examples import blend, support_vectors, table
 
 
 def machines(seed: int = 0, **options: Any) -> tuple[list[Any], Any, Any, Any]:
@@ -36,7 +35,7 @@ def machines(seed: int = 0, **options: Any) -> tuple[list[Any], Any, Any, Any]:
 
 def test_support_vectors_score_as_in_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     both, mean, scale, x = machines(C=5.0)
-    head = SupportVectors.of_sklearn(both, mean, scale)
+    head = support_vectors(both, mean, scale)
     expected = np.mean([machine.decision_function((x - mean) / scale) for machine in both], axis=0)
     np.testing.assert_allclose(head(torch.from_numpy(x)).numpy(), expected, atol=2e-5)
     assert len(head.vectors) < sum(len(machine.support_vectors_) for machine in both), "shared vectors are kept once"
@@ -44,16 +43,6 @@ def test_support_vectors_score_as_in_scikit_learn(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(head(torch.from_numpy(x[:9])).numpy(), expected[:9], atol=2e-5)
     again = head_from_parts(head.to_parts())
     assert torch.equal(again(torch.from_numpy(x)), head(torch.from_numpy(x)))
-
-
-def test_machines_of_different_kernels_are_refused() -> None:
-    (first, second), mean, scale, x = machines()
-    other = SVC(gamma=0.1).fit(first.support_vectors_, np.arange(len(first.support_vectors_)) % 2)
-    with pytest.raises(InputError, match="machines must be SVC of kernel 'rbf' with the same γ; got γ of 0.1, 0.2"):
-        SupportVectors.of_sklearn([first, other], mean, scale)
-    with pytest.raises(InputError, match="with the same γ; got γ of no machine"):
-        SupportVectors.of_sklearn([], mean, scale)
-    assert len(x) and second.kernel == "rbf"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +54,7 @@ def test_machines_of_different_kernels_are_refused() -> None:
     ],
 )  # fmt: skip
 def test_tampered_support_vectors_are_refused(name: str, value: Any) -> None:
-    parts = SupportVectors.of_sklearn(*machines()[:3]).to_parts()
+    parts = support_vectors(*machines()[:3]).to_parts()
     changed = (
         replace(parts, options={name: value})
         if name in parts.options

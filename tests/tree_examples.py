@@ -51,6 +51,18 @@ def boosted(x: Array, goal: Array, **options: Any) -> Any:
     return HistGradientBoostingClassifier(max_iter=20, random_state=0, **options).fit(x, goal)
 
 
+def support_vectors(machines: list[Any], mean: Array, scale: Array) -> SupportVectors:
+    """The mean of fitted SVC of one γ, fitted on (x − mean) / scale; a vector of several machines is kept once."""
+    every = np.concatenate([machine.support_vectors_ for machine in machines])
+    vectors, place = np.unique(every, axis=0, return_inverse=True)
+    weight = np.zeros(len(vectors))
+    np.add.at(weight, place.reshape(-1), np.concatenate([machine.dual_coef_[0] for machine in machines]))
+    bias = np.mean([machine.intercept_[0] for machine in machines])
+    arrays = (mean, scale, vectors, weight / len(machines), bias)
+    tensors = [torch.as_tensor(np.asarray(array), dtype=torch.float32) for array in arrays]
+    return SupportVectors(*tensors, gamma=machines[0].gamma)
+
+
 def blend(expand: Expand, rows: Tensor, goal: Array, categories: CategoryValues | None = None) -> Blend:
     """Trees, boosted trees, support vectors and a linear head, fitted on rows as a table gives them."""
     x = rows.numpy() if categories is None else categories.apply(rows.numpy())
@@ -64,7 +76,7 @@ def blend(expand: Expand, rows: Tensor, goal: Array, categories: CategoryValues 
     heads: list[tuple[str, Any, Any, float]] = [
         ("bag", Trees.of_sklearn([*bag(x, goal), one_leaf], categories), "columns", 0.4),
         ("boosted", Trees.of_boosting(boosted(x, goal), categories), "columns", 0.2),
-        ("svm", SupportVectors.of_sklearn(machines, mean, scale), "features", 0.3),
+        ("svm", support_vectors(machines, mean, scale), "features", 0.3),
         ("linear", linear, "features", 0.3),
     ]
     seen = {"columns": rows, "features": torch.from_numpy(features)}

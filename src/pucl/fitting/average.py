@@ -14,6 +14,7 @@ from pucl.heads.stored import StoredHead
 from pucl.heads.support_vectors import SupportVectors
 from pucl.heads.trees import Trees
 from pucl.ranking.averaging import Ranked, TableRows, averaged_score, rank_all
+from pucl.ranking.bagged_svm import BaggedMachines
 from pucl.ranking.bags import Floats
 from pucl.ranking.scaling import standardised
 from pucl.ranking.trees import FittedTrees
@@ -60,8 +61,9 @@ def _head(ranked: Ranked, mean: Floats, scale: Floats) -> StoredHead:
     fitted = ranked.fitted
     if isinstance(fitted, FittedTrees):
         return Trees.of_sklearn(fitted.trees, fitted.values)
-    if isinstance(fitted, list):
-        return SupportVectors.of_sklearn(fitted, mean, scale)
+    if isinstance(fitted, BaggedMachines):
+        arrays = (mean, scale, fitted.vectors, fitted.weight, fitted.bias)
+        return SupportVectors(*map(_float, arrays), gamma=fitted.gamma)
     weight = fitted.coef_[0] / scale
     return LinearHead(_float(weight), _float(fitted.intercept_[0] - weight @ mean))
 

@@ -1,17 +1,13 @@
 """Support vector machines with a Gaussian kernel, one or a bag of them, as one set of vectors."""
 
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.errors import Described, bad_argument, is_number
+from pucl.errors import is_number
 from pucl.heads.stored import HeadParts, StoredHead
 
-OWNER = "head 'support_vectors'"
 PAIRS = 2**18  # of rows and support vectors held at a time
 NAMES = ("mean", "scale", "vectors", "weight", "bias")
 
@@ -55,28 +51,6 @@ class SupportVectors(StoredHead):
         if not bool((scale > 0).all()) or not is_number(gamma) or gamma <= 0:
             raise ValueError("scale and gamma of the support vectors are not above 0")
         self.gamma = float(gamma)
-
-    @classmethod
-    def of_sklearn(cls, machines: Sequence[Any], mean: NDArray[Any], scale: NDArray[Any]) -> "SupportVectors":
-        """The mean of the decision functions of fitted SVC(kernel="rbf"); a vector of several machines is kept once.
-
-        Args:
-            machines: at least one, all of the same γ, fitted on (x − mean) / scale; above 0 for class 1.
-            mean: (d,).
-            scale: (d,).
-        """
-        gammas = {float(machine._gamma) for machine in machines}  # a number also where the machine says "scale"
-        if len(gammas) != 1 or any(machine.kernel != "rbf" for machine in machines):
-            got = Described(f"γ of {', '.join(f'{gamma:g}' for gamma in sorted(gammas)) or 'no machine'}")
-            raise bad_argument(OWNER, "machines", "SVC of kernel 'rbf' with the same γ", got)
-        every = np.concatenate([machine.support_vectors_ for machine in machines])
-        vectors, place = np.unique(every, axis=0, return_inverse=True)
-        weight = np.zeros(len(vectors))
-        np.add.at(weight, place.reshape(-1), np.concatenate([machine.dual_coef_[0] for machine in machines]))
-        bias = sum(float(machine.intercept_[0]) for machine in machines)
-        arrays = (mean, scale, vectors, weight / len(machines), np.asarray(bias / len(machines)))
-        m, s, v, a, b = (torch.as_tensor(np.asarray(array), dtype=torch.float32) for array in arrays)
-        return cls(m, s, v, a, b, gamma=gammas.pop())
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:

@@ -15,6 +15,8 @@ from pucl.ranking.bags import Bools, Floats, Rows
 from pucl.ranking.logistic import fit_linear
 from pucl.ranking.trees import N_TREES, bag_of_trees
 
+Fitted = tuple[Any, Floats]  # a model and the out-of-sample scores of the training rows
+COSTS = (1.0, 10.0)  # C of the support vector machines
 SOFTNESS = 2.0  # standard errors of the best AUC by which a ranker's weight falls to 1/e
 SMALLEST = 0.02  # weight below which a ranker is left out
 
@@ -65,42 +67,40 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Member:
-    """A ranker to be averaged: its name, the rows it takes, how it is fitted, and about how long that takes.
+    """Rankers to be averaged that are fitted together: their names, and about how long that takes.
 
     Attributes:
-        name: in words.
-        takes: which rows it takes.
-        fit: rows → its model and the out-of-sample scores.
-        seconds: rows → a cautious guess of its time on one slow core.
+        names: of every ranker, in words.
+        takes: which rows they take.
+        fit: rows → the model and the out-of-sample scores of every ranker.
+        seconds: rows → a cautious guess of the time on one slow core.
     """
 
-    name: str
+    names: tuple[str, ...]
     takes: Literal["columns", "features"]
-    fit: Callable[[TableRows], tuple[Any, Floats]]
+    fit: Callable[[TableRows], list[Fitted]]
     seconds: Callable[[TableRows], float]
 
 
-def _linear(rows: TableRows) -> tuple[Any, Floats]:
+def _linear(rows: TableRows) -> list[Fitted]:
     fitted = fit_linear(rows.features, rows.labelled, seed=rows.seed, negative=rows.negative)
-    return fitted.model, fitted.score
+    return [(fitted.model, fitted.score)]
 
 
-def _trees(min_leaf: int, *, random_splits: bool = False) -> Callable[[TableRows], tuple[Any, Floats]]:
-    def fit(rows: TableRows) -> tuple[Any, Floats]:
+def _trees(min_leaf: int, *, random_splits: bool = False) -> Callable[[TableRows], list[Fitted]]:
+    def fit(rows: TableRows) -> list[Fitted]:
         fitted = bag_of_trees(
             rows.columns, rows.labelled, min_leaf=min_leaf, random_splits=random_splits, categories=rows.categories,
             negative=rows.negative, seed=rows.seed,
         )  # fmt: skip
-        return fitted, fitted.score
+        return [(fitted, fitted.score)]
 
     return fit
 
 
-def _machines(c: float) -> Callable[[TableRows], tuple[Any, Floats]]:
-    def fit(rows: TableRows) -> tuple[Any, Floats]:
-        return fit_bagged_svm(rows.features, rows.labelled, c=c, seed=rows.seed, negative=rows.negative)
-
-    return fit
+def _machines(rows: TableRows) -> list[Fitted]:
+    fitted = fit_bagged_svm(rows.features, rows.labelled, costs=COSTS, seed=rows.seed, negative=rows.negative)
+    return [(machines, machines.score) for machines in fitted]
 
 
 def _seconds_of_linear(rows: TableRows) -> float:
@@ -115,18 +115,15 @@ def _seconds_of_trees(rows: TableRows) -> float:
 
 def _seconds_of_machines(rows: TableRows) -> float:
     m = 2 * min(int(rows.labelled.sum()), MAX_IN_BAG)
-    return 0.1 + BAGS * float(m * m * rows.features.shape[1] * 1e-9 + len(rows.features) * m * 1e-8)
+    return 0.1 + BAGS * float(m * m * 1e-7 + len(rows.features) * m * (1e-8 + 1e-10 * rows.features.shape[1]))
 
 
-LINEAR, SHALLOW, DEEP = "logistic regression", "bagged trees, leaves of 10", "bagged trees, leaves of 1"
-EXTRA, SOFT, HARD = "extra trees, leaves of 5", "bagged support vectors, C = 1", "bagged support vectors, C = 10"
 MEMBERS = (  # the cheapest first; the choice is explained in LOG.md
-    Member(LINEAR, "features", _linear, _seconds_of_linear),
-    Member(SHALLOW, "columns", _trees(10), _seconds_of_trees),
-    Member(EXTRA, "columns", _trees(5, random_splits=True), _seconds_of_trees),
-    Member(DEEP, "columns", _trees(1), _seconds_of_trees),
-    Member(SOFT, "features", _machines(1.0), _seconds_of_machines),
-    Member(HARD, "features", _machines(10.0), _seconds_of_machines),
+    Member(("logistic regression",), "features", _linear, _seconds_of_linear),
+    Member(("bagged trees, leaves of 10",), "columns", _trees(10), _seconds_of_trees),
+    Member(("extra trees, leaves of 5",), "columns", _trees(5, random_splits=True), _seconds_of_trees),
+    Member(("bagged trees, leaves of 1",), "columns", _trees(1), _seconds_of_trees),
+    Member(tuple(f"bagged support vectors, C = {c:g}" for c in COSTS), "features", _machines, _seconds_of_machines),
 )
 
 
@@ -141,15 +138,15 @@ def rank_all(
         members: the rankers, the cheapest first.
     """
     ranked: list[Ranked] = []
-    skipped = []
+    skipped: list[str] = []
+    free = ~rows.labelled if rows.negative is None else ~rows.labelled & ~rows.negative
     for member in members:
         if ranked and deadline is not None and time.perf_counter() + member.seconds(rows) > deadline:
-            skipped.append(member.name)
+            skipped.extend(member.names)
             continue
-        fitted, score = member.fit(rows)
-        free = ~rows.labelled if rows.negative is None else ~rows.labelled & ~rows.negative
-        area, error = auc(score[rows.labelled], score[free])
-        ranked.append(Ranked(member.name, member.takes, fitted, score, area, error))
+        for name, (fitted, score) in zip(member.names, member.fit(rows), strict=True):
+            area, error = auc(score[rows.labelled], score[free])
+            ranked.append(Ranked(name, member.takes, fitted, score, area, error))
     return weighed(ranked), skipped
 
 

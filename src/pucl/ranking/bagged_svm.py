@@ -1,10 +1,14 @@
 """bagged_svm: support vector machines with a Gaussian kernel on balanced bags of P and U, judged out of bag."""
 
-from typing import Any
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
@@ -17,7 +21,28 @@ from pucl.registry import register
 OWNER = "bagged_svm"
 BAGS, HIDDEN_FOLDS = 15, 5
 MAX_IN_BAG = 400  # rows of P, and of U
-PIECE = 1 << 24  # values of the kernel held at a time
+PIECE = 1 << 18  # values of the kernel held at a time
+
+
+@dataclass(frozen=True)
+class BaggedMachines:
+    """The mean of all machines as one sum of kernels.
+
+        f(x) = Σ_i a_i exp(−γ ‖x − v_i‖²) + b
+
+    Attributes:
+        vectors: v, (k, d), standardised rows.
+        weight: a, (k,).
+        bias: b.
+        gamma: γ.
+        score: of every training row by the machines that never saw it, (n,).
+    """
+
+    vectors: Rows
+    weight: Floats
+    bias: float
+    gamma: float
+    score: Floats
 
 
 @register("rankers", reference="Mordelet and Vert 2014")
@@ -50,45 +75,63 @@ def bagged_svm(
     check_positive(OWNER, "c", c)
     check_count(OWNER, "n_bags", n_bags, low=HIDDEN_FOLDS)
     rows, s, known = as_arrays(OWNER, z, labelled, (), negative)
-    _, score = fit_bagged_svm(standardised(rows)[0], s, c=c, n_bags=n_bags, seed=seed, negative=known)
-    return ranking_of_scores(OWNER, score, z, labelled, negative, prior)
+    machines = fit_bagged_svm(standardised(rows)[0], s, costs=[c], n_bags=n_bags, seed=seed, negative=known)
+    return ranking_of_scores(OWNER, machines[0].score, z, labelled, negative, prior)
 
 
 def fit_bagged_svm(
-    x: Rows, labelled: Bools, *, c: float, seed: int, n_bags: int = BAGS, negative: Bools | None = None
-) -> tuple[list[SVC], Floats]:
-    """The machines of standardised rows, and the mean decision for every row of those that never saw it, (n,)."""
+    x: Rows, labelled: Bools, *, costs: Sequence[float], seed: int, n_bags: int = BAGS, negative: Bools | None = None
+) -> list[BaggedMachines]:
+    """The machines of standardised rows for every cost C; all costs share the bags and their kernels."""
     draw = np.random.default_rng(seed)
     p, u = draw.permutation(np.flatnonzero(labelled)), np.flatnonzero(~labelled)
-    folds = min(HIDDEN_FOLDS, len(p))
-    total, count = np.zeros(len(x)), np.zeros(len(x))
-    machines = []
+    folds, gamma, chances = min(HIDDEN_FOLDS, len(p)), 1 / x.shape[1], _chances(u, negative)
+    bags = []
     for b in range(n_bags):
         shown = p[np.arange(len(p)) % folds != b % folds]
         m = min(len(shown), len(u) - 1, MAX_IN_BAG)
-        against = draw.choice(u, m, replace=False, p=_chances(u, negative))
-        rows = np.concatenate([draw.choice(shown, m, replace=False), against])
-        machine = SVC(C=c, gamma=1 / x.shape[1]).fit(x[rows], labelled[rows])
-        outside = np.ones(len(x), dtype=bool)
-        outside[rows] = False
-        total[outside] += decisions(machine, x[outside])
-        count += outside
-        machines.append(machine)
-    return machines, total / np.maximum(count, 1)
+        against = draw.choice(u, m, replace=False, p=chances)
+        bags.append(np.concatenate([draw.choice(shown, m, replace=False), against]))
+
+    def fit_and_score(rows: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+        weight, bias = np.zeros((len(rows), len(costs))), np.empty(len(costs))
+        gram = kernel(x[rows], x[rows], gamma).astype(np.float64)
+        for j, cost in enumerate(costs):
+            machine = SVC(C=cost, kernel="precomputed").fit(gram, labelled[rows])
+            weight[machine.support_, j], bias[j] = machine.dual_coef_[0], machine.intercept_[0]
+        return weight, bias, decisions(x, x[rows], weight, gamma) + bias
+
+    total, count, biases = np.zeros((len(x), len(costs))), np.zeros((len(x), 1)), np.zeros(len(costs))
+    weights = np.zeros((len(x), len(costs)))
+    with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for rows, (weight, bias, score) in zip(bags, pool.map(fit_and_score, bags), strict=True):
+            score[rows] = 0.0
+            total += score
+            count += 1
+            count[rows] -= 1
+            weights[rows] += weight / n_bags
+            biases += bias / n_bags
+    score = total / np.maximum(count, 1)
+    machines = []
+    for j in range(len(costs)):
+        used = np.flatnonzero(weights[:, j])
+        machines.append(BaggedMachines(x[used], weights[used, j], float(biases[j]), gamma, score[:, j]))
+    return machines
 
 
-def decisions(machine: Any, x: Rows) -> Floats:
-    """The decision function of a machine on rows (n, d), through one product of matrices."""
-    vectors = machine.support_vectors_.astype(np.float32)
-    weight, length = machine.dual_coef_[0].astype(np.float32), (vectors**2).sum(axis=1)
-    gamma = 1 / x.shape[1]
-    out = np.empty(len(x))
-    step = max(1, PIECE // len(vectors))
-    for start in range(0, len(x), step):
-        part = x[start : start + step]
-        distance = (part**2).sum(axis=1)[:, None] + length - 2 * part @ vectors.T
-        out[start : start + step] = np.exp(-gamma * distance) @ weight
-    return out + float(machine.intercept_[0])
+def kernel(x: Rows, vectors: Rows, gamma: float) -> Rows:
+    """exp(−γ ‖x_i − v_j‖²), (n, k)."""
+    exponent = x @ (2 * gamma * vectors.T)
+    exponent -= gamma * (x**2).sum(axis=1)[:, None] + gamma * (vectors**2).sum(axis=1)
+    np.minimum(exponent, 0, out=exponent)  # rounding may lift it above
+    return np.asarray(np.exp(exponent, out=exponent))
+
+
+def decisions(x: Rows, vectors: Rows, weight: Floats, gamma: float) -> Floats:
+    """Σ_j w_j exp(−γ ‖x_i − v_j‖²) for every column of weights (k, c), (n, c); a piece of the rows at a time."""
+    weights, step = weight.astype(np.float32), max(1, PIECE // len(vectors))
+    pieces = (x[start : start + step] for start in range(0, len(x), step))
+    return np.concatenate([kernel(piece, vectors, gamma) @ weights for piece in pieces]).astype(np.float64)
 
 
 def _chances(u: NDArray[np.intp], negative: Bools | None) -> NDArray[np.float64] | None:
