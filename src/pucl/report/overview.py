@@ -133,8 +133,9 @@ def _lead(record: FitRecord) -> list[object]:
     return [
         f"A classifier of {KINDS[record.kind]}, learned from ",
         element("strong", count(rows.labelled), " labelled positives"),
-        " and ",
+        ", " if rows.negative else " and ",
         element("strong", count(rows.unlabelled), " unlabelled rows"),
+        *([" and ", element("strong", count(rows.negative), " confirmed negatives")] if rows.negative else []),
         f". {expects}.",
     ]
 
