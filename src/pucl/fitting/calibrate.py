@@ -11,7 +11,7 @@ from pucl.fitting.plan import FitPlan
 from pucl.fitting.tune import Classifier
 from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.ranking.operating import expected_f1_threshold
-from pucl.ranking.thresholds import threshold_for_share
+from pucl.ranking.thresholds import inside_unit_interval, threshold_for_share
 
 
 def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged) -> tuple[Calibrated, Judged]:
@@ -21,7 +21,7 @@ def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged
     of their own: theirs has the highest F1 on average over the plausible shares, see `expected_f1_threshold`. Any other
     head keeps its own. All of this is counted on P and U; confirmed negatives are left out.
     """
-    share = labels.pseudo.prior
+    share = inside_unit_interval(labels.pseudo.prior, plan.n_unlabelled)  # a ranker's π̂ may be 0
     if plan.options.prior is not None:
         judged = at_share(judged, plan.unlabelled, share)
         rows = plan.rows if classifier.comparison.averaged is not None else classifier.z
