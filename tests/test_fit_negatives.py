@@ -93,6 +93,7 @@ def test_the_ranking_of_new_rows_does_not_lose() -> None:
     assert np.mean(gains) > 0
 
 
+@pytest.mark.slow
 def test_what_a_model_says_of_them(tmp_path: Path) -> None:
     x, s, y = gaussians(400)
     negative = ~y & (np.arange(400) % 4 == 0)
@@ -231,6 +232,7 @@ def test_images_with_a_trained_encoder(fine_tune: bool) -> None:
     assert model.choices_["objective"] == "pucl"
 
 
+@pytest.mark.slow
 def test_data_that_were_read_and_cross_validation() -> None:
     x, s, y = gaussians()
     negative = ~y & (np.arange(len(y)) % 3 == 0)
@@ -256,6 +258,7 @@ def test_a_score_report_of_other_rows() -> None:
     assert replace(scores, specificity=None, pn_auc=None) == model.score_report(new[free], t[free])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The share of positives is estimated without:pucl.errors.RunWarning")
 @pytest.mark.parametrize("n_u", [2, 3, 6])
 def test_very_few_unlabelled_rows_remain(n_u: int) -> None:
