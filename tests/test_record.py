@@ -60,7 +60,8 @@ def with_negatives() -> FitRecord:
     record = bounded_record(table())
     assert record.metrics is not None
     known = {"specificity": Estimate(0.9, 0.02), "pn_auc": Estimate(0.8, 0.03)}
-    return replace(record, metrics=replace(record.metrics, **known))
+    rows = replace(record.rows, unlabelled=record.rows.unlabelled - 50, negative=50)
+    return replace(record, rows=rows, metrics=replace(record.metrics, **known))
 
 
 RAW = {"encoder": "raw", "objective": None, "labeller": "cvir", "head": "linear", "fine_tuned": None}
@@ -99,7 +100,8 @@ def test_the_about_of_format_1_becomes_a_record() -> None:
     assert found.history[0].numbers() == {"loss": 5.9, "learning_rate": 3.9, "alignment": 1.06, "dim": 128}
     assert found.source is None and found.command is None
     stored = found.to_dict()
-    same = ("rows", "metrics", "choices", "reasons", "diagnostics")
+    same = ("metrics", "choices", "reasons", "diagnostics")
+    assert stored["rows"] == {**ABOUT["rows"], "negative": 0}
     assert {key: stored[key] for key in same} == {key: ABOUT[key] for key in same}
     assert stored["prior"] == {**ABOUT["prior"], "is_bound": False}
     assert (found.verdict, found.lift, found.score_ranges) == (None, (), {})

@@ -13,7 +13,7 @@ from torch import nn
 
 from pucl.data import Kind
 from pucl.encoders import embedding_dim
-from pucl.errors import Described, bad_argument, signed_by
+from pucl.errors import signed_by
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of
 from pucl.fitting.fit import fit
@@ -75,7 +75,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         choices_: what was picked.
         reasons_: why.
         scores_: estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`;
-            only ``pu_auc``, ``recall`` and ``found``, which need no π, where π is a bound.
+            only ``pu_auc``, ``recall`` and ``found``, which need no π, where π is a bound. With confirmed negatives
+            also ``specificity`` and ``pn_auc``.
         score_ranges_: (lowest, highest) precision, F1 and accuracy over the plausible π; only where π is a bound.
         model_: the `Model` itself.
     """
@@ -121,12 +122,17 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @signed_by(OWNER)
     def fit(self, X: Any, s: Any = None, negatives: Any = None, **keywords: Any) -> Self:  # noqa: N803
-        """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows."""
+        """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows.
+
+        Args:
+            X: rows, or what `pucl.read` returned.
+            s: PU labels (n,); left out for data from `pucl.read`.
+            negatives: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
+            keywords: ``sample_weight`` is refused, in one line.
+        """
         refuse_weights(OWNER, keywords)
         seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical, negatives=negatives)
-        if seen.negative is not None:
-            raise bad_argument(OWNER, "negatives", "left out: a fit does not use them yet", Described("some"))
-        fitted = fit(seen.rows, seen.s, seen.schema, self._options(), device=self.device)
+        fitted = fit(seen.rows, seen.s, seen.schema, self._options(), negative=seen.negative, device=self.device)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         self.model_ = replace(fitted.model, evidence=evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
@@ -170,21 +176,30 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return self.model_.embed(rows).numpy()
 
     @signed_by(OWNER)
-    def score_report(self, X: Any, s: Any, *, prior: float | None = None) -> RankingScores:  # noqa: N803
+    def score_report(
+        self,
+        X: Any,  # noqa: N803
+        s: Any,
+        *,
+        prior: float | None = None,
+        negatives: Any = None,
+    ) -> RankingScores:
         """Estimate accuracy, AUC, precision and recall on rows that did not train the model; needs no negatives.
 
         Args:
             X: rows.
             s: their PU labels.
             prior: π among these rows; that of the fit when not given.
+            negatives: those of these rows known to be negative, a mask (n,) or row numbers, for `specificity` and
+                `pn_auc`; they are no part of U.
 
         Returns:
             `PUScores`; without the figures that need π where that is neither given nor more than a bound.
         """
         logits = self.decision_function(X)
         if prior is None and self.prior_is_bound_:
-            return ranking_scores(logits, s)
-        return pu_scores(logits, s, prior=self.prior_ if prior is None else prior)
+            return ranking_scores(logits, s, negatives=negatives)
+        return pu_scores(logits, s, prior=self.prior_ if prior is None else prior, negatives=negatives)
 
     @signed_by(OWNER)
     def threshold_for(self, *, recall: float | None = None, precision: float | None = None) -> float:

@@ -43,7 +43,7 @@ def average_rankers(plan: FitPlan) -> Average:
     expand = plan.schema.expand or Expand.identity(plan.rows.shape[1])
     rows = TableRows(
         np.ascontiguousarray(plan.rows.numpy(), dtype=np.float32), expand.categories, features,
-        plan.labelled.numpy(), None if plan.negative is None else plan.negative.numpy(), plan.options.seed,
+        plan.labelled.numpy(), plan.negatives, plan.options.seed,
     )  # fmt: skip
     ranked, skipped = rank_all(rows, deadline=plan.deadline)
     used = [each for each in ranked if each.weight > 0]

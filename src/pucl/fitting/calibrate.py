@@ -11,7 +11,7 @@ from pucl.fitting.plan import FitPlan
 from pucl.fitting.tune import Classifier
 from pucl.heads.calibration import Calibrated, fit_temperature
 from pucl.ranking.operating import expected_f1_threshold
-from pucl.ranking.thresholds import threshold_for_share
+from pucl.ranking.thresholds import inside_unit_interval, threshold_for_share
 
 
 def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged) -> tuple[Calibrated, Judged]:
@@ -19,44 +19,43 @@ def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged
 
     A π that the user gave or named also decides how many rows are called positive. Averaged rankers have no threshold
     of their own: theirs has the highest F1 on average over the plausible shares, see `expected_f1_threshold`. Any other
-    head keeps its own.
+    head keeps its own. All of this is counted on P and U; confirmed negatives are left out.
     """
-    labelled, share = plan.labelled, labels.pseudo.prior
+    share = inside_unit_interval(labels.pseudo.prior, plan.n_unlabelled)  # a ranker's π̂ may be 0
     if plan.options.prior is not None:
-        judged = at_share(judged, labelled, share)
-        free = ~labelled & plan.free
-        rows = plan.rows[free] if classifier.comparison.averaged is not None else classifier.z[free]
-        return calibrated(classifier.head, judged, labelled, share, cut_on=rows), judged
+        judged = at_share(judged, plan.unlabelled, share)
+        rows = plan.rows if classifier.comparison.averaged is not None else classifier.z
+        return calibrated(classifier.head, judged, plan, share, cut_on=rows[plan.unlabelled]), judged
     if classifier.comparison.averaged is None:
-        return calibrated(classifier.head, judged, labelled, share), judged
+        return calibrated(classifier.head, judged, plan, share), judged
     known = judged.rows & plan.free.numpy()
-    threshold = expected_f1_threshold(judged.logits[known], labelled.numpy()[known], labels.prior)
+    threshold = expected_f1_threshold(judged.logits[known], plan.labelled.numpy()[known], labels.prior)
     judged = replace(judged, logits=judged.logits - threshold)
-    return calibrated(classifier.head, judged, labelled, share, threshold=threshold), judged
+    return calibrated(classifier.head, judged, plan, share, threshold=threshold), judged
 
 
 def calibrated(
     head: nn.Module,
     judged: Judged,
-    labelled: Tensor,
+    plan: FitPlan,
     prior: float,
     *,
     cut_on: Tensor | None = None,
     threshold: float = 0.0,
 ) -> Calibrated:
-    """The head at the temperature that fits the logits of held-out rows, with its threshold at 0.
+    """The head at the temperature that fits the logits of held-out rows of P and U, with its threshold at 0.
 
     Args:
         head: what is calibrated.
         judged: logits of held-out rows, with the threshold at 0.
-        labelled: s, (n,) bool.
+        plan: which rows are labelled, and which are confirmed negatives.
         prior: π.
         cut_on: what the head takes of the unlabelled rows; with it, the threshold is where a share π of them lies
             above. That is for a known π; for an estimate the head's own threshold is as good.
         threshold: of the head's logits otherwise.
     """
-    rows = torch.from_numpy(judged.rows)
-    seen, temperature = labelled[rows], 1.0
+    rows = torch.from_numpy(judged.rows) & plan.free
+    seen, temperature = plan.labelled[rows], 1.0
     if seen.any() and not seen.all():
         temperature = fit_temperature(torch.from_numpy(judged.logits)[rows], seen, prior)
     if cut_on is not None:
@@ -65,7 +64,7 @@ def calibrated(
     return Calibrated(head, shift=-threshold / temperature, temperature=temperature)
 
 
-def at_share(judged: Judged, labelled: Tensor, prior: float) -> Judged:
+def at_share(judged: Judged, unlabelled: Tensor, prior: float) -> Judged:
     """The logits shifted so that a share π of the unlabelled rows is positive."""
-    free = torch.from_numpy(judged.logits[judged.rows & ~labelled.numpy()])
-    return replace(judged, logits=judged.logits - float(threshold_for_share(free, prior))) if len(free) > 1 else judged
+    of_u = torch.from_numpy(judged.logits[judged.rows & unlabelled.numpy()])
+    return replace(judged, logits=judged.logits - float(threshold_for_share(of_u, prior))) if len(of_u) > 1 else judged

@@ -20,6 +20,7 @@ from pucl.heads import fit_head
 from pucl.numerics.auc import auc_difference
 from pucl.pseudo_labels import PseudoLabels, find_labeller, pseudo_label
 from pucl.ranking import DEFAULT_RANKER
+from pucl.selection.scores import unlabelled_rows
 
 ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate must win: on its embedding, on another
 AVERAGE, BLEND = "average", "blend"  # labeller and head of averaged rankers
@@ -72,14 +73,24 @@ class Candidate:
         return f"{self.encoder} + {self.labeller} + {self.head}"
 
     def label(
-        self, used: Tensor, labelled: Tensor, *, prior: float | None, seed: int, quick: bool = True
+        self,
+        used: Tensor,
+        labelled: Tensor,
+        *,
+        prior: float | None,
+        seed: int,
+        negative: Tensor | None = None,
+        quick: bool = True,
     ) -> PseudoLabels:
         """Pseudo-labels of the rows `used`; with `quick`, one draw of a labeller that averages several."""
         takes = inspect.signature(find_labeller(self.labeller).function).parameters
         options = {**self.options, **({"repeats": 1} if quick and "repeats" in takes else {})}
         seen = None if self.seen_by_encoder is None else self.seen_by_encoder[used]
-        z, s = self.z[used], labelled[used]
-        return pseudo_label(z, s, method=self.labeller, prior=prior, seen_by_encoder=seen, seed=seed, **options)
+        known = None if negative is None else negative[used]
+        return pseudo_label(
+            self.z[used], labelled[used], method=self.labeller, prior=prior, negatives=known, seen_by_encoder=seen,
+            seed=seed, **options,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,10 +135,10 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded]) -> Comparison:
         judged.append(Judged(candidate, average.logits))
     candidates = candidates_of(plan, encoded)
     judged += judge(
-        candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed,
+        candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed, negative=plan.negative,
         deadline=plan.deadline, required=not judged,
     )  # fmt: skip
-    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy()), average)
+    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy(), plan.negatives), average)
 
 
 def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candidate]:
@@ -178,6 +189,7 @@ def judge(
     *,
     prior: float | None,
     seed: int,
+    negative: Tensor | None = None,
     deadline: float | None = None,
     required: bool = True,
 ) -> list[Judged]:
@@ -195,7 +207,7 @@ def judge(
         for k in candidate.folds:
             used, key = fold != k, (candidate.encoder, candidate.labeller, k)
             if key not in known:
-                known[key] = candidate.label(used, labelled, prior=prior, seed=seed)
+                known[key] = candidate.label(used, labelled, prior=prior, seed=seed, negative=negative)
             head = head_of(candidate, candidate.z[used], labelled[used], known[key], seed)
             with torch.no_grad():
                 logits[(fold == k).numpy()] = head(candidate.z[fold == k]).double().numpy()
@@ -209,16 +221,19 @@ def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLab
     return fit_head(z, labelled, pseudo, method=candidate.head, **{**candidate.head_options, **drawn})
 
 
-def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_]) -> int:
+def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_], negative: NDArray[np.bool_] | None = None) -> int:
     """The number of the candidate to take: the first, unless a later one ranks P above U better by more than noise.
 
     Compared by the AUC of P against U, on the rows that both were judged on. Another embedding must win by more
     standard errors (`ERRORS_OTHER`): few positives are hidden, and a trained encoder never saw those that judge it.
+
+    Confirmed negatives are no part of U and do not count: where they were reviewed because they scored high, P against
+    them would say how a candidate ranks such rows only.
     """
-    best = 0
+    best, unlabelled = 0, unlabelled_rows(labelled, negative)
     for number in range(1, len(judged)):
         shared = judged[best].rows & judged[number].rows
-        p, u = shared & labelled, shared & ~labelled
+        p, u = shared & labelled, shared & unlabelled
         if not p.any() or not u.any():
             continue
         new, old = ((logits[p], logits[u]) for logits in (judged[number].logits, judged[best].logits))

@@ -43,7 +43,10 @@ class Encoded:
 
 
 def encode(plan: FitPlan) -> dict[str, Encoded]:
-    """The embeddings to compare: `RAW`, `TRAINED` or both."""
+    """The embeddings to compare: `RAW`, `TRAINED` or both.
+
+    Training takes confirmed negatives for unlabelled rows. Where it needs π, that is the share among both.
+    """
     rows, options, pretraining = plan.features, plan.options, plan.pretraining
     small = plan.schema.kind != "image" or (rows[0].numel() <= MAX_PER_IMAGE and rows.numel() <= MAX_IN_ALL)
     compare_raw = pretraining is None or (options.encoder == AUTO and small)
@@ -55,8 +58,12 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
     if pretraining is not None:
         prior = plan.prior
         if isinstance(options.prior, str) and raw is not None:
-            estimate = estimate_prior(raw.z, plan.labelled, method=options.prior, seed=options.seed)
-            prior = inside_unit_interval(estimate.value, int((~plan.labelled).sum()))
+            estimate = estimate_prior(
+                raw.z, plan.labelled, method=options.prior, negatives=plan.negatives, seed=options.seed
+            )
+            prior = inside_unit_interval(estimate.value, plan.n_unlabelled)
+        if prior is not None:
+            prior *= plan.n_unlabelled / int((~plan.labelled).sum())
         encoded[TRAINED] = _train(plan, pretraining, prior)
     return encoded
 

@@ -50,6 +50,7 @@ def fit(
     schema: Schema,
     options: FitOptions,
     *,
+    negative: Any = None,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
 ) -> FitResult:
@@ -60,16 +61,21 @@ def fit(
     hidden positives highest is fitted again to all rows with all labels. If the encoder has memorised the labelled rows
     it was trained with, only the hidden ones stand for the positives.
 
+    Confirmed negatives are dealt out evenly, too, and are no part of U. Labels, π, scores and thresholds use them; the
+    training of the encoder takes them for unlabelled rows, since the objectives have no term for negatives.
+
     Args:
         rows: (n, …).
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
         schema: of the rows.
         options: what the user chose.
+        negative: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
         device: where to train; a GPU if there is one.
         on_progress: called with the name of the stage and the share done.
     """
     began = time.perf_counter()
-    plan = within_time(plan_fit(rows, s, schema, options, pick_device(device), on_progress))
+    where = pick_device(device)
+    plan = within_time(plan_fit(rows, s, schema, options, where, negative=negative, on_progress=on_progress))
     encoded = encode(plan)
     comparison = compare(plan, encoded)
     labels = label(plan, comparison)

@@ -11,7 +11,7 @@ from typing import Any
 from pucl.data.own import OwnData, ReadOptions, sample
 from pucl.data.own.batch import load
 from pucl.device import pick_device
-from pucl.errors import Described, bad_argument, check_count
+from pucl.errors import check_count
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
@@ -40,7 +40,8 @@ def fit_files(
         source: what `pucl.read` takes.
         reading: how to read it.
         options: what the user chose.
-        max_rows: the largest number of rows to learn from: all labelled positives and a random sample of the others.
+        max_rows: the largest number of rows to learn from: all labelled positives and confirmed
+            negatives, and a random sample of the others.
         device: where to train.
         command: the command line, for the report.
         on_progress: called with the name of the stage and the share done.
@@ -50,12 +51,10 @@ def fit_files(
         on_progress("reading", 0.0)
     with _recorded_warnings() as texts:
         data, n_rows = _read_some(source, reading, max_rows, options.seed)
-        if data.negative is not None:
-            raise bad_argument("pucl", "negatives", "left out: a fit does not use them yet", Described("some"))
         content = load(data.rows)
         schema, rows = learn_schema(data, content=content, categorical=reading.categorical)
         schema = replace(schema, resize=reading.size is not None)
-        fitted = fit(rows, data.s, schema, options, device=device, on_progress=on_progress)
+        fitted = fit(rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress)
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     record = replace(
         fitted.model.record,

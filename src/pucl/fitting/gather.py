@@ -23,7 +23,7 @@ WIDTH = 128  # numbers of an embedding that are kept for laying out the points
 def gather(
     fitted: FitResult, rows: Tensor, labelled: NDArray[np.bool_], *, content: Any = None, ids: Any = None
 ) -> Evidence:
-    """Choose what is kept.
+    """Choose what is kept, all of it rows of P and U: confirmed negatives are neither shown nor counted.
 
     Args:
         fitted: what `fit` returned.
@@ -35,11 +35,12 @@ def gather(
     logits = fitted.logits
     probability = torch.sigmoid(torch.from_numpy(logits)).numpy().astype(np.float32)
     names = np.arange(len(labelled)) if ids is None else np.asarray(ids, dtype=object)
-    unlabelled = np.flatnonzero(~labelled)
+    free = _without_negatives(fitted)
+    unlabelled = np.flatnonzero(free & ~labelled)
     scores = logits[unlabelled]
     top = unlabelled[np.argsort(-scores, kind="stable")[:LISTED]]
     unsure = unlabelled[np.argsort(np.abs(scores), kind="stable")[:LISTED]]
-    points = _points(labelled, fitted.model.record.seed)
+    points = _points(np.flatnonzero(labelled), unlabelled, fitted.model.record.seed)
 
     def shown(index: NDArray[np.intp], *, side: int) -> Shown:
         return Shown(
@@ -51,7 +52,7 @@ def gather(
             _values(content, index) if isinstance(content, Table) else None,
         )
 
-    judged = fitted.judged.rows
+    judged = fitted.judged.rows & free
     z = fitted.z[torch.from_numpy(points)]
     if z.shape[1] > WIDTH:
         z = _main_directions(z, WIDTH)
@@ -68,10 +69,15 @@ def gather(
     )
 
 
-def _points(labelled: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:
+def _without_negatives(fitted: FitResult) -> NDArray[np.bool_]:
+    """All rows but the confirmed negatives, (n,) bool."""
+    negative = fitted.pseudo.negative
+    return np.ones(len(fitted.logits), dtype=bool) if negative is None else ~negative.cpu().numpy()
+
+
+def _points(p: NDArray[np.intp], u: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
     """Rows of the scatter: labelled ones, at most half of them all, and unlabelled ones drawn at random."""
     rng = np.random.default_rng(seed)
-    p, u = np.flatnonzero(labelled), np.flatnonzero(~labelled)
     n_p = min(len(p), max(POINTS // 2, POINTS - len(u)))
     kept = [rng.permutation(p)[:n_p], rng.permutation(u)[: POINTS - n_p]]
     return np.sort(np.concatenate(kept))

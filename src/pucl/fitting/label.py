@@ -1,16 +1,19 @@
 """Labelling: pseudo-labels of all rows, and what is known of π: a number, an estimate with its interval, or a bound."""
 
+import warnings
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from pucl.errors import RunWarning
 from pucl.fitting.compare import Candidate, Comparison
 from pucl.fitting.plan import AUTO, FitPlan
 from pucl.priors import PriorEstimate
+from pucl.priors.adjusted_count import NAME as COUNTED
 from pucl.pseudo_labels import PseudoLabels
 from pucl.ranking.columns import share_at_gap
-from pucl.ranking.prior import estimate_prior
+from pucl.ranking.prior import estimate_prior, not_random
 from pucl.ranking.separability import plausible_share
 from pucl.ranking.thresholds import inside_unit_interval
 from pucl.registry import entries
@@ -34,30 +37,30 @@ class Labels:
 def label(plan: FitPlan, comparison: Comparison) -> Labels:
     """Pseudo-labels of all rows by the chosen candidate, with π given, from an estimator, or the candidate's own.
 
-    A π that was not given is an estimate only where the out-of-fold scores separate the classes, and a bound otherwise,
-    see `plausible_share`.
+    A π that was not given is an estimate where the out-of-fold scores separate the classes, or where confirmed
+    negatives may be a random sample of all negatives, and a bound otherwise, see `plausible_share`.
     """
     plan.progress("labelling", 0.9)
     candidate, averaged = comparison.chosen.candidate, comparison.averaged
     if averaged is not None:
         score = torch.from_numpy(averaged.logits)
-        known = _asked(plan, torch.sigmoid(score), candidate) or share_of(score, plan)
-        prior = inside_unit_interval(known.value, plan.n_unlabelled)
-        pseudo = PseudoLabels.from_scores(score, plan.labelled, prior=prior)
-        return Labels(_reported(plan, pseudo, replace(known, value=prior)), pseudo)
+        known = _inside(plan, _asked(plan, torch.sigmoid(score), candidate) or share_of(score, plan))
+        reported = _reported(plan, score, known)
+        share = reported.value if reported.method == COUNTED else known.value
+        return Labels(reported, PseudoLabels.from_scores(score, plan.labelled, prior=share, negative=plan.negative))
     everyone = torch.ones_like(plan.labelled)
     asked = _asked(plan, None, candidate)
-    told = None if asked is None else inside_unit_interval(asked.value, plan.n_unlabelled)
-    pseudo = candidate.label(everyone, plan.labelled, prior=told, seed=plan.options.seed, quick=False)
+    told = None if asked is None else _inside(plan, asked).value
+    pseudo = candidate.label(
+        everyone, plan.labelled, prior=told, seed=plan.options.seed, negative=plan.negative, quick=False
+    )
     if asked is None:
-        share = inside_unit_interval(pseudo.prior, plan.n_unlabelled)
-        low, high = pseudo.interval or (0.0, 1.0)
-        asked = PriorEstimate(share, min(low, share), max(high, share), candidate.labeller)
-    return Labels(_reported(plan, pseudo, replace(asked, value=told or asked.value)), pseudo)
+        asked = PriorEstimate(pseudo.prior, *(pseudo.interval or (0.0, 1.0)), candidate.labeller)
+    return Labels(_reported(plan, pseudo.score, _inside(plan, asked)), pseudo)
 
 
 def share_of(score: Tensor, plan: FitPlan) -> PriorEstimate:
-    """π̂ from out-of-sample scores by BBE, moved to a gap."""
+    """π̂ from out-of-sample scores of P and U by BBE, moved to a gap."""
     return PriorEstimate.point(share_at_gap(score[plan.free], plan.labelled[plan.free]), "bbe")
 
 
@@ -68,21 +71,37 @@ def _asked(plan: FitPlan, probability: Tensor | None, candidate: Candidate) -> P
     name = plan.options.prior
     if not isinstance(name, str):
         return None
-    unseen = plan.free if candidate.seen_by_encoder is None else plan.free & ~candidate.seen_by_encoder
+    unseen = torch.ones_like(plan.labelled) if candidate.seen_by_encoder is None else ~candidate.seen_by_encoder
     of_points = name != AUTO and "vector" in entries("priors")[name].inputs
     rows = candidate.z if probability is None or of_points else probability
-    return estimate_prior(rows[unseen], plan.labelled[unseen], method=name, seed=plan.options.seed)
+    negatives = None if plan.negative is None else plan.negative[unseen]
+    return estimate_prior(rows[unseen], plan.labelled[unseen], method=name, negatives=negatives, seed=plan.options.seed)
 
 
-def _reported(plan: FitPlan, pseudo: PseudoLabels, estimate: PriorEstimate) -> PriorEstimate:
+def _reported(plan: FitPlan, score: Tensor | None, estimate: PriorEstimate) -> PriorEstimate:
     """The estimate where the scores separate the classes, a bound where they do not; as it is where π was given.
 
-    Labellers without scores, such as puPL, cannot tell: their π̂ is a bound, too, with the end of its interval.
+    With confirmed negatives that may be a random sample, the estimate by adjusted counting on these scores, unless the
+    user named an estimator; a warning where they cannot be one. Labellers without scores, such as puPL, cannot tell:
+    their π̂ is a bound, too, with the end of its interval.
     """
     if estimate.method == GIVEN:
         return estimate
-    if pseudo.score is None:
+    if score is None:
         return PriorEstimate(estimate.high, 0.0, estimate.high, estimate.method, is_bound=True)
-    known = plan.free & pseudo.score.isfinite().cpu()
-    score = pseudo.score.cpu()[known].double().numpy()
-    return plausible_share(score, plan.labelled[known].numpy(), estimate, seed=plan.options.seed)
+    asked, seed = plan.options.prior, plan.options.seed
+    negative = plan.negative if asked in (None, AUTO) else None
+    known = score.isfinite().cpu() & (plan.free if negative is None else torch.ones_like(plan.free))
+    reported = plausible_share(
+        score.cpu()[known].double().numpy(), plan.labelled[known].numpy(), estimate, seed=seed,
+        negative=None if negative is None else negative[known].numpy(),
+    )  # fmt: skip
+    if negative is not None and asked is None and reported.method != COUNTED:
+        warnings.warn(not_random(int(negative.sum())), RunWarning, stacklevel=2)
+    return _inside(plan, reported) if reported.method == COUNTED else reported
+
+
+def _inside(plan: FitPlan, estimate: PriorEstimate) -> PriorEstimate:
+    """The estimate kept inside (0, 1), half a row of U from either end, and its interval around it."""
+    share = inside_unit_interval(estimate.value, plan.n_unlabelled)
+    return replace(estimate, value=share, low=min(estimate.low, share), high=max(estimate.high, share))

@@ -5,18 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch import device as Device
 
 from pucl.encoders.plain import PCA, RAW
 from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number, unknown_name
 from pucl.heads.stored import heads_of_models
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.models.record import TrainingChoices
 from pucl.models.schema import Schema
-from pucl.numerics.logistic import stratified_folds
 from pucl.pseudo_labels import find_labeller
+from pucl.ranking.rows import folds_of, unlabelled_rows
 from pucl.registry import entries, get
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
@@ -157,9 +159,24 @@ class FitPlan:
         return torch.ones_like(self.labelled) if self.negative is None else ~self.negative
 
     @property
+    def labels(self) -> Tensor:
+        """What is known of every row, (n,): s, or with confirmed negatives 1, 0 (unlabelled) and −1 (negative)."""
+        return self.labelled if self.negative is None else self.labelled.to(torch.int8) - self.negative.to(torch.int8)
+
+    @property
+    def negatives(self) -> NDArray[np.bool_] | None:
+        """`negative` as an array, for functions of arrays; None without any."""
+        return None if self.negative is None else self.negative.numpy()
+
+    @property
+    def unlabelled(self) -> Tensor:
+        """U: the rows that are neither labelled nor confirmed negatives, (n,) bool."""
+        return unlabelled_rows(self.labelled, self.negative)
+
+    @property
     def n_unlabelled(self) -> int:
         """How many rows are neither labelled nor confirmed negatives."""
-        return int((self.free & ~self.labelled).sum())
+        return int(self.unlabelled.sum())
 
     @property
     def averages(self) -> bool:
@@ -184,21 +201,31 @@ class FitPlan:
 
 
 def plan_fit(
-    rows: Tensor, s: Any, schema: Schema, options: FitOptions, device: Device, on_progress: OnProgress | None = None
+    rows: Tensor,
+    s: Any,
+    schema: Schema,
+    options: FitOptions,
+    device: Device,
+    *,
+    negative: Any = None,
+    on_progress: OnProgress | None = None,
 ) -> FitPlan:
-    """Check the labels, deal the rows into folds and decide how to train the encoder."""
-    labelled = torch.from_numpy(check_labels(s, n_rows=len(rows), owner=options.owner))
-    n_p, n_u = int(labelled.sum()), int((~labelled).sum())
-    if min(n_p, n_u) < 2:
-        got = Described(f"{n_p} labelled and {n_u} unlabelled")
+    """Check the labels, deal the rows into folds and decide how to train the encoder.
+
+    Labelled, unlabelled and confirmed negative rows are each dealt out evenly.
+    """
+    observed = check_labels(s, n_rows=len(rows), owner=options.owner)
+    n_p, n_other = int(observed.sum()), int((~observed).sum())
+    if min(n_p, n_other) < 2:
+        got = Described(f"{n_p} labelled and {n_other} unlabelled")
         raise bad_argument(options.owner, "s", "0 or 1, with at least two rows of each kind", got)
+    confirmed = check_negatives(negative, observed, len(rows), options.owner)
+    labelled, known = torch.from_numpy(observed), None if confirmed is None else torch.from_numpy(confirmed)
     pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
-    fold = stratified_folds(labelled, min(FOLDS, n_p, n_u), options.seed)
+    fold = folds_of(options.owner, labelled, FOLDS, options.seed, known)
     deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
     features = schema.features(rows)
-    return FitPlan(
-        rows, features, labelled, schema, options, device, fold, pretraining, deadline, on_progress=on_progress
-    )
+    return FitPlan(rows, features, labelled, schema, options, device, fold, pretraining, deadline, known, on_progress)
 
 
 def name_of(part: Any) -> str:

@@ -1,11 +1,9 @@
 """The record of a fit, put together from the results of its stages."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pucl.encoders.pca_projection import MAX_AXES
 from pucl.encoders.plain import PCA, RAW
@@ -15,6 +13,7 @@ from pucl.fitting.encode import Encoded
 from pucl.fitting.label import Labels
 from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FEWEST_VECTORS, FitPlan, name_of
 from pucl.fitting.tune import Classifier
+from pucl.labels import FEWEST_UNLABELLED
 from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
 from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
@@ -23,6 +22,7 @@ from pucl.selection import (
     NOT_JUDGED,
     PUScores,
     RankingScores,
+    Verdict,
     diagnose,
     lift,
     pu_scores,
@@ -45,44 +45,74 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
     `judged` is the chosen candidate, with the threshold of the model.
     """
     labelled, prior, used = plan.labelled, labels.prior, classifier.encoded
-    trained = used.trained
-    n_p = int(labelled.sum())
-    comparison = classifier.comparison
-    metrics, rows = _scores(judged, labelled, prior), judged.rows
-    hidden = (judged.logits[rows], labelled.numpy()[rows])
+    trained, comparison, hidden = used.trained, classifier.comparison, Hidden.of(plan, judged)
+    n_p, n_u, metrics = int(labelled.sum()), plan.n_unlabelled, _scores(hidden, prior)
     return FitRecord(
         kind=plan.schema.kind,
-        rows=RowCounts(len(labelled), n_p, len(labelled) - n_p),
+        rows=RowCounts(len(labelled), n_p, n_u, len(labelled) - n_p - n_u),
         prior=labels.prior,
         choices=_choices(plan, classifier),
         reasons=tuple(_reasons(plan, used, comparison)),
         candidates=(
-            *(_scored(each, labelled, prior, each is comparison.chosen) for each in comparison.judged),
+            *(_scored(plan, each, prior, each is comparison.chosen) for each in comparison.judged),
             *(() if comparison.average is None else map(_ranked, comparison.average.ranked)),
         ),
         metrics=metrics,
-        verdict=NOT_JUDGED if metrics is None else verdict(*hidden, prior=prior, rivals=_rivals(plan, judged)),
-        lift=() if metrics is None else lift(*hidden),
+        verdict=NOT_JUDGED if metrics is None else _verdict(plan, hidden, prior),
+        lift=() if metrics is None else lift(hidden.logits, hidden.labelled, negatives=hidden.negative),
         score_ranges=score_ranges(metrics, prior.low, prior.high) if metrics is not None and prior.is_bound else {},
-        diagnostics=tuple(_diagnostics(used, labelled, labels.pseudo, plan.options.seed)),
+        diagnostics=tuple(_diagnostics(plan, used, labels.pseudo)),
         warnings=() if trained is None else tuple(trained.warnings),
         history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
         seed=plan.options.seed,
         seconds=seconds,
-        fingerprint=fingerprint(plan.features, labelled),
+        fingerprint=fingerprint(plan.features, plan.labels),
     )
 
 
-def _scores(judged: Judged, labelled: Tensor, prior: PriorEstimate) -> RankingScores | None:
+@dataclass(frozen=True)
+class Hidden:
+    """The rows that a candidate was judged on, m of them.
+
+    Attributes:
+        rows: which of all rows they are, (n,) bool.
+        logits: theirs, (m,).
+        labelled: s, (m,).
+        negative: confirmed negatives, (m,); None without any. They are left out where fewer than two rows of U, as
+            many as scores with negatives need, were judged.
+    """
+
+    rows: NDArray[np.bool_]
+    logits: NDArray[np.float64]
+    labelled: NDArray[np.bool_]
+    negative: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, plan: FitPlan, judged: Judged) -> "Hidden":
+        """The rows that have logits."""
+        rows, negative = judged.rows, plan.negatives
+        if negative is not None and (rows & plan.unlabelled.numpy()).sum() < FEWEST_UNLABELLED:
+            rows, negative = rows & ~negative, None
+        return cls(rows, judged.logits[rows], plan.labelled.numpy()[rows], None if negative is None else negative[rows])
+
+
+def _scores(hidden: Hidden, prior: PriorEstimate) -> RankingScores | None:
     """The estimates from hidden positives; those that need no π where it is only bounded."""
-    logits, s = judged.logits[judged.rows], labelled.numpy()[judged.rows]
+    logits, s, negative = hidden.logits, hidden.labelled, hidden.negative
     if not s.any() or s.all():
         return None
-    return ranking_scores(logits, s) if prior.is_bound else within_bounds(pu_scores(logits, s, prior=prior.value))
+    if prior.is_bound:
+        return ranking_scores(logits, s, negatives=negative)
+    return within_bounds(pu_scores(logits, s, prior=prior.value, negatives=negative))
 
 
-def _scored(judged: Judged, labelled: Tensor, prior: PriorEstimate, chosen: bool) -> CandidateScores:
-    name, scores = judged.candidate.name, _scores(judged, labelled, prior)
+def _verdict(plan: FitPlan, hidden: Hidden, prior: PriorEstimate) -> Verdict:
+    rivals = _rivals(plan, hidden.rows)
+    return verdict(hidden.logits, hidden.labelled, prior=prior, rivals=rivals, negatives=hidden.negative)
+
+
+def _scored(plan: FitPlan, judged: Judged, prior: PriorEstimate, chosen: bool) -> CandidateScores:
+    name, scores = judged.candidate.name, _scores(Hidden.of(plan, judged), prior)
     if isinstance(scores, PUScores):
         return CandidateScores(name, chosen, scores.auc, scores.proxy_accuracy)
     return CandidateScores(name, chosen, None if scores is None else scores.pu_auc)
@@ -93,25 +123,26 @@ def _ranked(ranked: Ranked) -> CandidateScores:
     return CandidateScores(ranked.name, auc=Estimate(ranked.area, ranked.error), weight=ranked.weight)
 
 
-def _rivals(plan: FitPlan, judged: Judged) -> dict[str, NDArray[np.float64]]:
+def _rivals(plan: FitPlan, judged: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
     """Scores of the judged rows by one column and by the nearest labelled row; of images by every so many pixels."""
     rows, transform = plan.features.flatten(1), plan.schema.transform
     columns = rows[:, :: -(-rows.shape[1] // MOST_COLUMNS)].cpu().numpy()
     names = transform.features if transform is not None and len(transform.features) == columns.shape[1] else None
     image = plan.schema.kind == "image"
     scores = simple_rivals(
-        columns, plan.labelled.numpy(), names=names, judged=judged.rows, one_column=not image, seed=plan.options.seed
-    )
-    return {name: score[judged.rows] for name, score in scores.items()}
+        columns, plan.labelled.numpy(), names=names, judged=judged, one_column=not image, seed=plan.options.seed,
+        negatives=plan.negatives,
+    )  # fmt: skip
+    return {name: score[judged] for name, score in scores.items()}
 
 
-def _diagnostics(used: Encoded, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> list[str]:
+def _diagnostics(plan: FitPlan, used: Encoded, pseudo: PseudoLabels) -> list[str]:
     """Findings in words. For raw rows only the last one, on how P was labelled: raw rows need not form clusters."""
-    unseen = torch.ones_like(labelled) if used.seen_by_encoder is None else ~used.seen_by_encoder
-    z, s = used.z[unseen], labelled[unseen]
+    unseen = plan.free if used.seen_by_encoder is None else plan.free & ~used.seen_by_encoder
+    z, s = used.z[unseen], plan.labelled[unseen]
     if min(int(s.sum()), int((~s).sum())) < FEWEST_TO_DIAGNOSE:
         return []
-    messages = diagnose(z, s, pseudo=pseudo.only(unseen), seed=seed).messages
+    messages = diagnose(z, s, pseudo=pseudo.only(unseen), seed=plan.options.seed).messages
     memorised = [] if used.seen_by_encoder is None else [
         f"The encoder has memorised the labelled rows it was trained with: it tells them from hidden ones (AUC "
         f"{used.memorised_auc:.2f}). Only the {int(s.sum()):,} hidden ones stand for the positives."

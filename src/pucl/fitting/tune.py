@@ -73,7 +73,7 @@ def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | 
     rows, labelled, seed = plan.features, plan.labelled, plan.options.seed
     used = plan.fold != 0
     candidate = replace(frozen.candidate, folds=(0,))
-    pseudo = candidate.label(used, labelled, prior=plan.prior, seed=seed)
+    pseudo = candidate.label(used, labelled, prior=plan.prior, seed=seed, negative=plan.negative)
     judged = []
     for mode in MODES:
         own, head = fine_tuned(rows[used], labelled[used], pseudo, encoder, mode, seed=seed, device=plan.device)
@@ -82,7 +82,7 @@ def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | 
             logits[~used.numpy()] = head(embed(own, rows[~used])).double().numpy()
         judged.append(Judged(_named(candidate, mode), logits))
     names = [*MODES, None]
-    return names[choose([*judged, frozen], labelled.numpy())], judged
+    return names[choose([*judged, frozen], labelled.numpy(), plan.negatives)], judged
 
 
 def fine_tuned(

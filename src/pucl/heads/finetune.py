@@ -195,7 +195,7 @@ def self_train(
     share = max(MIN_LABELLED_SHARE, float(rows.labelled.float().mean())) if labelled_share is None else labelled_share
     check_share(SELF_TRAIN, "labelled_share", share)
     check_share(SELF_TRAIN, "pseudo.prior", pseudo.prior)
-    n_unlabelled = int((~rows.labelled).sum())
+    n_unlabelled = int(rows.pseudo.unlabelled(rows.labelled).sum())
     if n_unlabelled < 2:
         raise bad_argument(SELF_TRAIN, "s", "labels with at least two unlabelled rows", Described(f"{n_unlabelled}"))
 

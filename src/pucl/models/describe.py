@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from pucl.models.record import Choices, FitRecord
+from pucl.models.record import Choices, FitRecord, RowCounts
 from pucl.priors import PriorEstimate
 from pucl.selection.lift import Lift
 from pucl.selection.scores import PUScores, RankingScores
@@ -17,7 +17,7 @@ def describe(record: FitRecord, *, option: str = "prior=") -> str:
     `option` is how the user passes π: an argument, or an option of the command.
     """
     lines = [
-        f"Data: {record.rows.n:,} rows ({record.kind}), {record.rows.labelled:,} of them labelled positives.",
+        f"Data: {record.rows.n:,} rows ({record.kind}), {_known(record.rows)}.",
         f"Positives among the unlabelled rows: {describe_prior(record.prior, option=option)}.",
     ]
     if record.metrics is not None:
@@ -28,6 +28,11 @@ def describe(record: FitRecord, *, option: str = "prior=") -> str:
     parts = (("Why", record.reasons), ("Checks", record.diagnostics), ("Warnings", record.warnings))
     lines += [line for title, texts in parts for line in _list(title, texts)]
     return "\n".join([*lines, *([f"Verdict: {record.verdict}."] if record.verdict is not None else [])])
+
+
+def _known(rows: RowCounts) -> str:
+    labelled = f"{rows.labelled:,} of them labelled positives"
+    return f"{labelled} and {rows.negative:,} confirmed negatives" if rows.negative else labelled
 
 
 def describe_prior(prior: PriorEstimate, *, option: str = "prior=") -> str:

@@ -23,11 +23,12 @@ SHARES = ("proxy_accuracy", "proxy_accuracy_one_sample", "zero_one_risk")  # unb
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How many rows a model was trained on, and how many of them were labelled positives."""
+    """How many rows a model was trained on: labelled positives, unlabelled rows and confirmed negatives."""
 
     n: int
     labelled: int
     unlabelled: int
+    negative: int = 0
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
     prior = _prior(content["prior"])
     return FitRecord(
         kind=kind,  # type: ignore[arg-type]
-        rows=RowCounts(*(_count(content["rows"][field.name]) for field in fields(RowCounts))),
+        rows=_rows(content["rows"]),
         prior=prior,
         choices=_choices(content["choices"]),
         reasons=_texts(content["reasons"]),
@@ -250,6 +251,11 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         created=_optional(_text, content.get("created")),
         command=_optional(_text, content.get("command")),
     )
+
+
+def _rows(content: Mapping[str, Any]) -> RowCounts:
+    n, labelled, unlabelled = (_count(content[name]) for name in ("n", "labelled", "unlabelled"))
+    return RowCounts(n, labelled, unlabelled, _count(content.get("negative", 0)))  # 0 in models without the field
 
 
 def _choices(content: Mapping[str, Any]) -> Choices:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pucl.numerics.logistic import stratified_folds
 from pucl.ranking.bags import Bools, Floats, Rows
+from pucl.ranking.rows import folds_of
 
 FOLDS = 5
 MAX_ROWS = 50_000  # of U that a model is fitted to
@@ -37,11 +37,11 @@ def cross_fitted(
 
     `fit` gets rows, s and, where there are confirmed negatives, the weights of `weights_within`.
     """
-    folds = min(FOLDS, int(labelled.sum()), int((~labelled).sum()))
-    fold = stratified_folds(torch.from_numpy(labelled), folds, seed).numpy()
-    used = _some(labelled, seed)
+    known = None if negative is None else torch.from_numpy(negative)
+    fold = folds_of("pucl.ranking.cross_fitted", torch.from_numpy(labelled), FOLDS, seed, known).numpy()
+    used = _some(labelled, negative, seed)
     out = np.empty(len(x))
-    for k in range(folds):
+    for k in range(int(fold.max()) + 1):
         rows, here = used[fold[used] != k], fold == k
         out[here] = score(fit(x[rows], labelled[rows], weights_within(negative, labelled, rows)), x[here])
     return CrossFitted(fit(x[used], labelled[used], weights_within(negative, labelled, used)), out)
@@ -63,8 +63,10 @@ def weights_within(negative: Bools | None, labelled: Bools, rows: NDArray[np.int
     return np.asarray(weight)
 
 
-def _some(labelled: Bools, seed: int) -> Any:
-    u = np.flatnonzero(~labelled)
+def _some(labelled: Bools, negative: Bools | None, seed: int) -> Any:
+    """The numbers of the rows that are fitted to, in order: all of P and of the confirmed negatives, some of U."""
+    known = labelled if negative is None else labelled | negative
+    u = np.flatnonzero(~known)
     if len(u) > MAX_ROWS:
         u = np.random.default_rng(seed).choice(u, MAX_ROWS, replace=False)
-    return np.sort(np.concatenate([np.flatnonzero(labelled), u]))
+    return np.sort(np.concatenate([np.flatnonzero(known), u]))

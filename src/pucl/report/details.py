@@ -60,6 +60,7 @@ def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
         ("Rows", count(record.rows.n)),
         ("Labelled positives", count(record.rows.labelled)),
         ("Unlabelled", count(record.rows.unlabelled)),
+        ("Confirmed negatives", count(record.rows.negative) if record.rows.negative else None),
         ("Shape of a row", shape),
         ("Fingerprint", shorten(record.fingerprint, 200) if record.fingerprint else None),
     ]

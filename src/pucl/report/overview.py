@@ -50,17 +50,21 @@ RANGES = MappingProxyType(
         "accuracy": ("Accuracy", "Share of the unlabelled rows put in the right class."),
     }
 )
+WITHOUT_NEGATIVES = "Without labelled negatives nothing on this page can be checked against the truth. "
+WITH_NEGATIVES = (
+    "The specificity and the AUC against negatives are measured on confirmed negatives; if these are a random sample, "
+    "they hold for all negatives. The confirmed negatives are not shown in the figures and lists below. "
+)
 ESTIMATED = (
-    "Without labelled negatives nothing on this page can be checked against the truth. “Estimated” means: computed "
-    "from rows held out of training, assuming that the labelled positives are a random sample of all positives and "
-    "that the class prior π is right. If labelled positives differ from the others, for example because they are "
-    "easier, the true figures are usually worse."
+    "“Estimated” means: computed from rows held out of training, assuming that the labelled positives are a random "
+    "sample of all positives and that the class prior π is right. If labelled positives differ from the others, for "
+    "example because they are easier, the true figures are usually worse."
 )
 ESTIMATED_WITHOUT_PRIOR = (
-    "Without labelled negatives nothing on this page can be checked against the truth. “Estimated” means: computed "
-    "from rows held out of training, assuming that the labelled positives are a random sample of all positives. If "
-    "labelled positives differ from the others, for example because they are easier, the true figures are usually "
-    "worse. What depends on the share of positives, which is not known, is shown as the most it can be or as a range."
+    "“Estimated” means: computed from rows held out of training, assuming that the labelled positives are a random "
+    "sample of all positives. If labelled positives differ from the others, for example because they are easier, the "
+    "true figures are usually worse. What depends on the share of positives, which is not known, is shown as the most "
+    "it can be or as a range."
 )
 MIDDLE = 26  # pixels from the top to the line of the prior
 
@@ -98,10 +102,11 @@ def verdict_title(record: FitRecord) -> str:
 def summary(record: FitRecord) -> Markup:
     """One paragraph, the tiles with the estimates, and the assumption below them."""
     tiles, meaning = _tiles(record), ESTIMATED_WITHOUT_PRIOR if record.prior.is_bound else ESTIMATED
+    checked = WITH_NEGATIVES if record.rows.negative else WITHOUT_NEGATIVES
     return join(
         element("p", *_lead(record), class_="lead"),
         element("dl", *tiles, class_="tiles") if tiles else None,
-        element("p", element("strong", "What “estimated” means. "), meaning, class_="note"),
+        element("p", element("strong", "What “estimated” means. "), checked, meaning, class_="note"),
     )
 
 
@@ -133,8 +138,9 @@ def _lead(record: FitRecord) -> list[object]:
     return [
         f"A classifier of {KINDS[record.kind]}, learned from ",
         element("strong", count(rows.labelled), " labelled positives"),
-        " and ",
+        ", " if rows.negative else " and ",
         element("strong", count(rows.unlabelled), " unlabelled rows"),
+        *([" and ", element("strong", count(rows.negative), " confirmed negatives")] if rows.negative else []),
         f". {expects}.",
     ]
 

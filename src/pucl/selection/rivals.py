@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument, check_count
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.numerics.auc import Floats, ranks
+from pucl.selection.scores import unlabelled_rows
 
 OWNER = "pucl.selection.simple_rivals"
 MOST_ROWS = 5000  # that are scored; more would not change a comparison
@@ -24,6 +25,7 @@ def simple_rivals(
     judged: NDArray[np.bool_] | None = None,
     one_column: bool = True,
     seed: int = 0,
+    negatives: Any = None,
 ) -> dict[str, Floats]:
     """Scores of rows by the simplest means there are, none of which has seen the label of the row it scores.
 
@@ -41,6 +43,7 @@ def simple_rivals(
         judged: rows to score first, those that the model is judged on, (n,) bool.
         one_column: whether one column is a sensible rival; a pixel is not.
         seed: of the choice of rows and of the folds.
+        negatives: confirmed negatives, a mask (n,) or row numbers; they are no part of U and are not scored.
 
     Returns:
         Scores (n,) by name: "column 'x' alone" and "the nearest labelled row"; none where fewer than two labelled or
@@ -52,7 +55,8 @@ def simple_rivals(
     labelled = check_labels(s, n_rows=len(values), owner=OWNER)
     check_count(OWNER, "seed", seed, low=0)
     rng = np.random.default_rng(seed)
-    rows = _sample(labelled, judged, rng)
+    negative = check_negatives(negatives, labelled, len(values), OWNER)
+    rows = _sample(labelled, unlabelled_rows(labelled, negative), judged, rng)
     x, known = values[rows].astype(np.float64), labelled[rows]
     if min(known.sum(), (~known).sum()) < 2 or not x.shape[1]:
         return {}
@@ -64,11 +68,14 @@ def simple_rivals(
 
 
 def _sample(
-    labelled: NDArray[np.bool_], judged: NDArray[np.bool_] | None, rng: np.random.Generator
+    labelled: NDArray[np.bool_],
+    unlabelled: NDArray[np.bool_],
+    judged: NDArray[np.bool_] | None,
+    rng: np.random.Generator,
 ) -> NDArray[np.intp]:
     """The numbers of the rows that are scored, in order."""
     first = np.zeros(len(labelled), bool) if judged is None else judged
-    p, u = (_drawn(kind & first, kind & ~first, rng) for kind in (labelled, ~labelled))
+    p, u = (_drawn(kind & first, kind & ~first, rng) for kind in (labelled, unlabelled))
     n_p = min(len(p), max(MOST_ROWS // 2, MOST_ROWS - len(u)))
     return np.sort(np.concatenate([p[:n_p], u[: MOST_ROWS - n_p]]))
 
