@@ -189,7 +189,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Args:
             X: rows.
             s: their PU labels.
-            prior: π among these rows; that of the fit when not given.
+            prior: π among these rows; the low end of that of the fit when not given.
             negatives: those of these rows known to be negative, a mask (n,) or row numbers, for `specificity` and
                 `pn_auc`; they are no part of U.
 
@@ -199,7 +199,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         logits = self.decision_function(X)
         if prior is None and self.prior_is_bound_:
             return ranking_scores(logits, s, negatives=negatives)
-        return pu_scores(logits, s, prior=self.prior_ if prior is None else prior, negatives=negatives)
+        return pu_scores(
+            logits, s, prior=self.model_.record.prior.cautious if prior is None else prior, negatives=negatives
+        )
 
     @signed_by(OWNER)
     def threshold_for(self, *, recall: float | None = None, precision: float | None = None) -> float:

@@ -1,6 +1,7 @@
 """From rows and s to a model, stage by stage."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from pucl.fitting.recording import record_fit
 from pucl.fitting.tune import Classifier, tune
 from pucl.models.model import Model
 from pucl.models.schema import Schema
+from pucl.numerics.threads import threads_for
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.reporting import Epoch
 
@@ -30,7 +32,7 @@ class FitResult:
     Attributes:
         model: the model.
         z: embeddings of the rows, (n, k).
-        logits: of the rows by the model, (n,).
+        logits: of the rows by the model, (n,); of averaged rankers by models that did not see the row.
         pseudo: pseudo-labels of the rows.
         judged: logits of the rows hidden from the heads that were compared.
         history: the epochs of the encoder's training.
@@ -76,11 +78,12 @@ def fit(
     began = time.perf_counter()
     where = pick_device(device)
     plan = within_time(plan_fit(rows, s, schema, options, where, negative=negative, on_progress=on_progress))
-    encoded = encode(plan)
-    comparison = compare(plan, encoded)
-    labels = label(plan, comparison)
-    classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
-    return _finish(plan, labels, classifier, began)
+    with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
+        encoded = encode(plan)
+        comparison = compare(plan, encoded)
+        labels = label(plan, comparison)
+        classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
+        return _finish(plan, labels, classifier, began)
 
 
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float) -> FitResult:
@@ -91,6 +94,9 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float)
     plan.progress("done", 1.0)
     history = [] if used.trained is None else used.trained.history
     model = Model(plan.schema, classifier.encoder, used.name, head, record)
-    with torch.no_grad():
-        logits = head(plan.rows if head.takes == "rows" else classifier.z)
-    return FitResult(model, classifier.z, logits.double().numpy(), labels.pseudo, judged, history)
+    if classifier.comparison.averaged is not None:
+        logits = judged.logits / head.temperature
+    else:
+        with torch.no_grad():
+            logits = head(classifier.z).double().numpy()
+    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history)

@@ -45,7 +45,7 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
     if averaged is not None:
         score = torch.from_numpy(averaged.logits)
         known = _inside(plan, _asked(plan, torch.sigmoid(score), candidate) or share_of(score, plan))
-        reported = _reported(plan, score, known)
+        reported = _reported(plan, candidate.z, score, known)
         share = reported.value if reported.method == COUNTED else known.value
         return Labels(reported, PseudoLabels.from_scores(score, plan.labelled, prior=share, negative=plan.negative))
     everyone = torch.ones_like(plan.labelled)
@@ -56,7 +56,7 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
     )
     if asked is None:
         asked = PriorEstimate(pseudo.prior, *(pseudo.interval or (0.0, 1.0)), candidate.labeller)
-    return Labels(_reported(plan, pseudo.score, _inside(plan, asked)), pseudo)
+    return Labels(_reported(plan, candidate.z, pseudo.score, _inside(plan, asked)), pseudo)
 
 
 def share_of(score: Tensor, plan: FitPlan) -> PriorEstimate:
@@ -78,7 +78,7 @@ def _asked(plan: FitPlan, probability: Tensor | None, candidate: Candidate) -> P
     return estimate_prior(rows[unseen], plan.labelled[unseen], method=name, negatives=negatives, seed=plan.options.seed)
 
 
-def _reported(plan: FitPlan, score: Tensor | None, estimate: PriorEstimate) -> PriorEstimate:
+def _reported(plan: FitPlan, z: Tensor, score: Tensor | None, estimate: PriorEstimate) -> PriorEstimate:
     """The estimate where the scores separate the classes, a bound where they do not; as it is where π was given.
 
     With confirmed negatives that may be a random sample, the estimate by adjusted counting on these scores, unless the
@@ -93,8 +93,8 @@ def _reported(plan: FitPlan, score: Tensor | None, estimate: PriorEstimate) -> P
     negative = plan.negative if asked in (None, AUTO) else None
     known = score.isfinite().cpu() & (plan.free if negative is None else torch.ones_like(plan.free))
     reported = plausible_share(
-        score.cpu()[known].double().numpy(), plan.labelled[known].numpy(), estimate, seed=seed,
-        negative=None if negative is None else negative[known].numpy(),
+        score.cpu()[known].double().numpy(), plan.labelled[known].numpy(), estimate,
+        rows=z.cpu()[known].float().numpy(), seed=seed, negative=None if negative is None else negative[known].numpy(),
     )  # fmt: skip
     if negative is not None and asked is None and reported.method != COUNTED:
         warnings.warn(not_random(int(negative.sum())), RunWarning, stacklevel=2)

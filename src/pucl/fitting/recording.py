@@ -97,13 +97,13 @@ class Hidden:
 
 
 def _scores(hidden: Hidden, prior: PriorEstimate) -> RankingScores | None:
-    """The estimates from hidden positives; those that need no π where it is only bounded."""
+    """The estimates from hidden positives, at the low end of π; those that need no π where it is only bounded."""
     logits, s, negative = hidden.logits, hidden.labelled, hidden.negative
     if not s.any() or s.all():
         return None
     if prior.is_bound:
         return ranking_scores(logits, s, negatives=negative)
-    return within_bounds(pu_scores(logits, s, prior=prior.value, negatives=negative))
+    return within_bounds(pu_scores(logits, s, prior=prior.cautious, negatives=negative))
 
 
 def _verdict(plan: FitPlan, hidden: Hidden, prior: PriorEstimate) -> Verdict:

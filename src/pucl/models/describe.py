@@ -21,13 +21,22 @@ def describe(record: FitRecord, *, option: str = "prior=") -> str:
         f"Positives among the unlabelled rows: {describe_prior(record.prior, option=option)}.",
     ]
     if record.metrics is not None:
-        lines.append(f"Estimated from hidden positives: {_estimates(record.metrics, record.lift)}.")
+        lines.append(
+            f"Estimated from hidden positives{_with_share(record)}: {_estimates(record.metrics, record.lift)}."
+        )
     if record.score_ranges:
         lines.append(f"What depends on the share of positives: {describe_ranges(record.score_ranges)}.")
     lines.append(f"Model: {_choices(record.choices)}.")
     parts = (("Why", record.reasons), ("Checks", record.diagnostics), ("Warnings", record.warnings))
     lines += [line for title, texts in parts for line in _list(title, texts)]
     return "\n".join([*lines, *([f"Verdict: {record.verdict}."] if record.verdict is not None else [])])
+
+
+def _with_share(record: FitRecord) -> str:
+    """With which π the figures were computed, where it was estimated."""
+    if not isinstance(record.metrics, PUScores) or record.prior.method == "given":
+        return ""
+    return f", with the low end of that share ({record.metrics.prior:.3f})"
 
 
 def _known(rows: RowCounts) -> str:

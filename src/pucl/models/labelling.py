@@ -91,4 +91,4 @@ def threshold_for(
     if prior.is_bound:
         allowed = f"left out where the share of positives is only bounded (at most {prior.high:.0%})"
         raise bad_argument(owner, "precision", f"{allowed}: fit with prior= if you know it, or use recall=", precision)
-    return precision_threshold(logits, held, float(precision), prior=prior.value, owner=owner)  # type: ignore[arg-type]
+    return precision_threshold(logits, held, float(precision), prior=prior.cautious, owner=owner)  # type: ignore[arg-type]

@@ -234,7 +234,7 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         choices=_choices(content["choices"]),
         reasons=_texts(content["reasons"]),
         candidates=tuple(map(_candidate, _list(content["candidates"]))),
-        metrics=_metrics(content["metrics"], prior.value),
+        metrics=_metrics(content["metrics"], prior.cautious if content.get("record_version", 1) > 2 else prior.value),
         verdict=_optional(_verdict, content.get("verdict")),
         lift=tuple(map(_lift, _list(content.get("lift", ())))),
         score_ranges={_text(name): _range(ends) for name, ends in content.get("score_ranges", {}).items()},

@@ -22,6 +22,14 @@ class PriorEstimate:
     method: str
     is_bound: bool = False
 
+    @property
+    def cautious(self) -> float:
+        """The π that precision, F1 and accuracy are computed with: the low end of the interval, the value without one.
+
+        All three rise with π. So they rather promise too little than too much.
+        """
+        return self.low if self.low > 0 else self.value
+
     @classmethod
     def point(cls, value: float, method: str) -> "PriorEstimate":
         """A value clipped to [0, 1] with the interval 0 to 1; `estimate_prior` resamples a narrower one."""

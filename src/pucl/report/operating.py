@@ -110,7 +110,7 @@ def operating_points(
 
     where r and q are the shares of held-out labelled and unlabelled rows above the threshold; the lift is r / q. Errors
     of shares are binomial with one success and one failure added, those of the ratios follow by propagation. Where π is
-    only bounded, precision and positives are the most they can be.
+    only bounded, precision and positives are the most they can be; otherwise precision and F1 take the low end of π.
 
     Args:
         threshold: rising logits (m,).
@@ -120,14 +120,15 @@ def operating_points(
         n_unlabelled: how many unlabelled rows there are.
         prior: π.
     """
+    share = prior.value if prior.is_bound else prior.cautious
     r, r_error = _share_above(labelled, threshold)
     q, q_error = _share_above(unlabelled, threshold)
     called = count_above(quantiles, n_unlabelled, threshold)
     q_known = np.where(q * len(unlabelled) >= FEWEST - 0.5, q, np.nan)
-    precision, f1 = _precision(prior.value, r, q_known), 2 * np.minimum(prior.value * r, q) / (q + prior.value)
+    precision, f1 = _precision(share, r, q_known), 2 * np.minimum(share * r, q) / (q + share)
     of_r, of_q = _ratio(r_error, r), _ratio(q_error, q)
     ends = (end if np.isfinite(end) else prior.value for end in (prior.low, prior.high))
-    positives, low, high = (_expected(called, _precision(share, r, q_known)) for share in (prior.value, *ends))
+    positives, low, high = (_expected(called, _precision(each, r, q_known)) for each in (prior.value, *ends))
     return OperatingPoints(
         threshold,
         called,
@@ -136,7 +137,7 @@ def operating_points(
         f1,
         precision * np.hypot(of_r, of_q),
         r_error,
-        f1 * np.hypot(of_r, q_error / (q + prior.value)),
+        f1 * np.hypot(of_r, q_error / (q + share)),
         positives,
         low,
         high,

@@ -57,8 +57,9 @@ WITH_NEGATIVES = (
 )
 ESTIMATED = (
     "“Estimated” means: computed from rows held out of training, assuming that the labelled positives are a random "
-    "sample of all positives and that the class prior π is right. If labelled positives differ from the others, for "
-    "example because they are easier, the true figures are usually worse."
+    "sample of all positives and that the class prior π is right; where it is an estimate, its low end is taken. "
+    "If labelled positives differ from the others, for example because they are easier, the true figures are usually "
+    "worse."
 )
 ESTIMATED_WITHOUT_PRIOR = (
     "“Estimated” means: computed from rows held out of training, assuming that the labelled positives are a random "
@@ -238,5 +239,8 @@ def _meaning(record: FitRecord) -> str:
     if interval is not None and not given:
         low, high = (count(end * unlabelled) for end in interval)
         words += f": between {low} and {high} of {count(unlabelled)}"
+    depends = "Every estimate below depends on it: a larger π means a higher precision."
+    if not given:
+        depends = "Precision, F1 and accuracy are computed with its low end, so that they rather promise too little."
     origin = "You gave this number." if given else f"Estimate and interval come from {shorten(prior.method, 60)}."
-    return f"{words}. {origin} Every estimate below depends on it: a larger π means a higher precision."
+    return f"{words}. {origin} {depends}"

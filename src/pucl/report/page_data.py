@@ -55,7 +55,7 @@ def _judged(record: FitRecord, evidence: Evidence) -> dict[str, Any]:
     score, labelled = np.asarray(evidence.held_logit, np.float64), evidence.held_labelled
     bars = histogram(score[labelled], score[~labelled], at.threshold[0], at.threshold[-1])
     scores = ranking_scores(score, labelled)
-    corrected = None if prior.is_bound else pu_scores(score, labelled, prior=prior.value).auc
+    corrected = None if prior.is_bound else pu_scores(score, labelled, prior=prior.cautious).auc
     separation = {
         "edges": numbers(bars.edges, 4),
         "labelled": numbers(bars.labelled, 5),

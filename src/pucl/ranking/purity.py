@@ -1,0 +1,52 @@
+"""Are P and U alike where the scores are highest? If not, negatives stand among the rows that look most positive."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.numerics.auc import auc
+from pucl.ranking.averaging import rank_among
+from pucl.ranking.bags import Bools, Floats, Rows
+from pucl.ranking.logistic import fit_linear
+from pucl.ranking.scaling import standardised
+from pucl.ranking.trees import bag_of_trees
+
+RECALL = 0.9  # of P, which the region of high scores holds
+MAX_ROWS = 2000  # of P, and of U, in that region that are looked at
+FEWEST = 10  # rows of P, and of U, below which nothing can be told
+EFFECT, ERRORS = 0.1, 2.0  # by how much the AUC must exceed 1/2, and by how many standard errors
+MIN_LEAF = 5
+WIDE = 100  # columns above which extra trees, which look at all of them in every split, are left out
+
+
+def told_apart(rows: Rows, score: Floats, labelled: Bools, *, seed: int = 0) -> bool:
+    """Whether new models tell P from U among the rows that score as high as nine tenths of P.
+
+        R = {i : f_i ≥ c},   c so that P(f ≥ c | P) = 0.9
+        told apart if  AUC of P ∩ R against U ∩ R  >  1/2 + max(0.1, 2σ)
+
+    If R held positives alone, P and U would be the same there (SCAR) and the AUC 1/2. Rankers of all rows learn mostly
+    what sets R apart from the rest; models of R alone can see what sets negatives apart inside it. The AUC is that of
+    the mean rank by a logistic regression, bagged trees and, of few columns, extra trees, each on rows it did not see.
+
+    Args:
+        rows: finite features (n, d).
+        score: of every row (n,), from models that did not see it.
+        labelled: s, (n,).
+        seed: of the folds and trees.
+    """
+    high = score >= np.quantile(score[labelled], 1 - RECALL, method="lower")
+    draw = np.random.default_rng(seed)
+    p, u = (_some(np.flatnonzero(high & kind), draw) for kind in (labelled, ~labelled))
+    if min(len(p), len(u)) < FEWEST:
+        return False
+    x, s = rows[np.concatenate([p, u])], np.repeat([True, False], [len(p), len(u)])
+    scores = [fit_linear(standardised(x)[0], s, seed=seed).score]
+    kinds = (False, True) if x.shape[1] <= WIDE else (False,)
+    scores += [bag_of_trees(x, s, min_leaf=MIN_LEAF, random_splits=extra, seed=seed).score for extra in kinds]
+    rank = np.sum([rank_among(np.sort(each), each) for each in scores], axis=0)
+    area, error = auc(rank[s], rank[~s])
+    return bool(area - 0.5 > max(EFFECT, ERRORS * error))
+
+
+def _some(rows: NDArray[np.intp], draw: np.random.Generator) -> NDArray[np.intp]:
+    return rows if len(rows) <= MAX_ROWS else draw.choice(rows, MAX_ROWS, replace=False)
