@@ -89,7 +89,8 @@ def add(
 
     Example: pucl bench add from-the-other-machine.jsonl
     """
-    from pucl.bench.results.store import merge, only_writer, read_results, write_results
+    from pucl.bench.results.json_lines import only_writer
+    from pucl.bench.results.store import merge, read_results, write_results
 
     more = [read_results(path, argument="FILES") for path in files]
     with only_writer(results):
