@@ -13,7 +13,7 @@ from conftest import ROOT, Command
 GOAL = "tasks = 'cifar1'\nn_labelled = 1000\nencoder = 'cnn7'\nrecipe = 'paper'\n"
 
 
-@pytest.mark.parametrize("verb", ["leaderboard", "baselines"])
+@pytest.mark.parametrize("verb", ["leaderboard", "baselines", "tables"])
 @pytest.mark.parametrize(
     ("out", "message"),
     [

@@ -34,6 +34,7 @@ BASE = {
     "bench table": ("bench", "table", "pu-benchmark-1"),
     "bench leaderboard": ("bench", "leaderboard", "--out", "l.md"),
     "bench baselines": ("bench", "baselines", "--out", "b.md"),
+    "bench tables": ("bench", "tables", "--out", "t.md"),
 }
 # (verb, option, values it refuses, what the line says of it)
 SHARED = (

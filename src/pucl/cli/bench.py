@@ -1,18 +1,29 @@
-"""The verbs of ``pucl bench``: run a grid, merge results, print a table of the paper with ours in it."""
+"""The verbs of ``pucl bench``: run a grid, merge results, print a table, write a page of the documentation."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pucl.cli.options import words
 from pucl.cli.signing import Verb
 
+if TYPE_CHECKING:
+    from pucl.bench.run.runner import SweepPlan
+    from pucl.bench.tables.suite import TablePlan
+
 app = typer.Typer()
 RESULTS = Path("results/benchmark.jsonl")
+TABLES = Path("results/tables.jsonl")
 GOALS = Path("paper/reach.toml")
-NAMES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
+NAMES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2", "tables")
 Results = Annotated[Path, typer.Option(help="File of results, one JSON line per cell.")]
+EitherResults = Annotated[
+    Path | None,
+    typer.Option(help=f"File of results, one JSON line per cell (default: {RESULTS}; of real tables {TABLES})."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -27,15 +38,15 @@ def root(context: typer.Context) -> None:
 
 @app.command(cls=Verb)
 def run(
-    grid: Annotated[Path, typer.Argument(help="A TOML file, such as paper/smoke.toml.")],
+    grid: Annotated[Path, typer.Argument(help="A TOML file, such as paper/smoke.toml or paper/tables.toml.")],
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Cells with this in their name, or key=value (task, seed, readout …); may be repeated."),
+        typer.Option(help="Cells with this in their name, or key=value (task, table, seed …); may be repeated."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many cells to run at the same time, on one device.")] = 1,
     stale: Annotated[bool, typer.Option("--stale", help="Also run cells again whose code has changed.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Run all cells again, encoders included.")] = False,
-    results: Results = RESULTS,
+    results: EitherResults = None,
     encoders: Annotated[
         Path | None, typer.Option(help="Folder for trained encoders (default: encoders, next to the results).")
     ] = None,
@@ -50,34 +61,70 @@ def run(
     from pucl.bench.grid.grid import read_grid
     from pucl.bench.results.store import read_results
     from pucl.bench.run.runner import plan, say_outdated, select, sweep
+    from pucl.bench.tables.grid import is_table_grid
     from pucl.device import pick_device
     from pucl.errors import Described, bad_argument, check_count
 
     check_count("pucl bench run", "--jobs", jobs)
     if stale and force:
         raise bad_argument("pucl bench run", "--stale", "given without --force, which runs all", Described("both"))
-    cells = select(read_grid(grid), only or [])
+    if is_table_grid(grid):
+        for option, value in (("--stale", stale), ("--encoders", encoders), ("--device", device)):
+            if value:
+                raise bad_argument("pucl bench run", option, "left out for a grid of tables", value)
+        _run_tables(grid, only or [], results or TABLES, jobs=jobs, force=force, commit=commit, dry_run=dry_run)
+        return
+    cells, results = select(read_grid(grid), only or []), results or RESULTS
     if dry_run:
         pick_device(device)
         to_do = plan(cells, read_results(results, missing_ok=True), force=force, stale=stale)
         say_outdated(to_do, typer.echo)
-        for cell in to_do.missing:
-            typer.echo(f"would run{' again' * (cell.key in to_do.again)}: {cell.name}")
-        for cell, reason in to_do.skipped:
-            typer.echo(f"would skip: {cell.name}: {reason}")
-        typer.echo(f"{len(to_do.missing)} to run, {to_do.there} already there, {len(to_do.skipped)} to skip")
+        _would_run(to_do)
         return
-    try:
+    with _stoppable(force=force):
         summary = sweep(
             cells, results, encoders=encoders, jobs=jobs, force=force, stale=stale, device=device, commit=commit,
             on_progress=typer.echo,
         )  # fmt: skip
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def _run_tables(
+    grid: Path, only: list[str], results: Path, *, jobs: int, force: bool, commit: str | None, dry_run: bool
+) -> None:
+    """Run a grid of real tables."""
+    from pucl.bench.tables.grid import read_table_grid, select
+    from pucl.bench.tables.suite import plan, read_table_lines, sweep_tables
+
+    cells = select(read_table_grid(grid), only)
+    if dry_run:
+        _would_run(plan(cells, read_table_lines(results, missing_ok=True), force=force))
+        return
+    with _stoppable(force=force):
+        summary = sweep_tables(cells, results, jobs=jobs, force=force, commit=commit, on_progress=typer.echo)
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def _would_run(to_do: "SweepPlan | TablePlan") -> None:
+    """Print what a sweep would do."""
+    for cell in to_do.missing:
+        typer.echo(f"would run{' again' * (cell.key in to_do.again)}: {cell.name}")
+    for skipped, reason in to_do.skipped:
+        typer.echo(f"would skip: {skipped.name}: {reason}")
+    typer.echo(f"{len(to_do.missing)} to run, {to_do.there} already there, {len(to_do.skipped)} to skip")
+
+
+@contextmanager
+def _stoppable(*, force: bool) -> Iterator[None]:
+    """Say how to go on when the user stops a sweep."""
+    try:
+        yield
     except KeyboardInterrupt:
         anew = "the same command starts again from the first cell; without --force it continues with the missing cells"
         typer.echo(f"pucl: stopped; {anew if force else 'the same command continues'}", err=True)
         raise typer.Exit(130) from None
-    if summary.failed:
-        raise typer.Exit(1)
 
 
 @app.command(cls=Verb)
@@ -89,7 +136,8 @@ def add(
 
     Example: pucl bench add from-the-other-machine.jsonl
     """
-    from pucl.bench.results.store import merge, only_writer, read_results, write_results
+    from pucl.bench.results.json_lines import only_writer
+    from pucl.bench.results.store import merge, read_results, write_results
 
     more = [read_results(path, argument="FILES") for path in files]
     with only_writer(results):
@@ -106,23 +154,35 @@ def add(
 @app.command(cls=Verb)
 def table(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.", autocompletion=words(*NAMES))],
-    results: Results = RESULTS,
+    results: EitherResults = None,
     form: Annotated[
         str,
         typer.Option(
-            "--format", help="text, markdown, csv or latex.", autocompletion=words("text", "markdown", "csv", "latex")
+            "--format",
+            help="text, markdown, csv or latex (not for 'tables').",
+            autocompletion=words("text", "markdown", "csv", "latex"),
         ),
     ] = "text",
 ) -> None:
     """Print a table of the paper with our results in it: mean ± std, seeds, the paper's number, difference, test.
+
+    'tables' is the comparison on real tables: AUC and F1 with ranks, estimates of π, promises against the truth.
 
     Example: pucl bench table pu-benchmark-1 --format markdown
     """
     from pucl.bench.pages.layouts import write
     from pucl.bench.pages.tables import make_table
     from pucl.bench.results.store import read_results
+    from pucl.bench.tables import layout
+    from pucl.bench.tables.suite import read_table_lines
+    from pucl.errors import check_known
 
-    lines = read_results(results, missing_ok=results == RESULTS)
+    check_known("pucl bench table", "table", [name], NAMES)
+    if name == "tables":
+        found = read_table_lines(results or TABLES, missing_ok=results is None)
+        typer.echo(layout.write(found, form), nl=False)
+        return
+    lines = read_results(results or RESULTS, missing_ok=results is None)
     typer.echo(write(make_table(name, lines), form), nl=False)
 
 
@@ -171,3 +231,21 @@ def baselines(
     check_file("pucl bench baselines", "--out", out)
     write_page(out, read_results(results, missing_ok=results == RESULTS), notes)
     typer.echo(f"Baselines: {out}")
+
+
+@app.command(cls=Verb)
+def tables(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/tables.md"),
+    results: Results = TABLES,
+) -> None:
+    """Write the page of the comparison on real tables from stored results.
+
+    Example: pucl bench tables --out docs/tables.md
+    """
+    from pucl.bench.tables.page import write_page
+    from pucl.bench.tables.suite import read_table_lines
+    from pucl.models.places import check_file
+
+    check_file("pucl bench tables", "--out", out)
+    write_page(out, read_table_lines(results, missing_ok=results == TABLES))
+    typer.echo(f"Tables: {out}")

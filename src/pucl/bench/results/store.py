@@ -1,20 +1,15 @@
-"""Stored results: a file of JSON lines. Read, append, merge; a killed run leaves at most half a line at the end."""
+"""Stored results of the paper's benchmark: read, append, merge."""
 
 import contextlib
-import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
+from pucl.bench.results.json_lines import Appender, appending, as_line, cannot_write, only_writer, read_lines
 from pucl.bench.results.line import ResultLine, same_numbers
 from pucl.bench.results.upgrade import is_old, upgraded
-from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 
-OWNER = "pucl bench"
 BEGIN = b'{"key"'  # of every line
 
 
@@ -29,16 +24,7 @@ class Merged:
 
 def read_results(path: Path, *, missing_ok: bool = False, argument: str = "--results") -> list[ResultLine]:
     """All lines of a file in its order. Half a last line, of a run that was killed, is left out; others are errors."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        if missing_ok:
-            return []
-        raise bad_argument(OWNER, argument, "a file that exists", str(path)) from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=OWNER) from None
-    rows = data[: _end(data)].split(b"\n")
-    return [_line(path, number, row) for number, row in enumerate(rows) if row.strip()]
+    return read_lines(path, _line, begin=BEGIN, missing_ok=missing_ok, argument=argument)
 
 
 def newest(lines: Iterable[ResultLine]) -> dict[str, ResultLine]:
@@ -71,26 +57,20 @@ def merge(groups: Iterable[list[ResultLine]]) -> Merged:
 def write_results(path: Path, lines: Iterable[ResultLine]) -> None:
     """Replace the file, whole or not at all; of a link, the file it points to."""
     try:
-        replace_file(path.resolve(), b"".join(_bytes(line) for line in lines))
+        replace_file(path.resolve(), b"".join(as_line(line.to_dict()) for line in lines))
     except OSError as error:
-        raise _cannot_write(path, error) from None
+        raise cannot_write(path, error) from None
 
 
 class Writer:
-    """Appends lines, each in one piece and on the disk when `add` returns; `lines` were there before."""
+    """Appends results, each in one piece and on the disk when `add` returns; `lines` were there before."""
 
-    def __init__(self, path: Path, handle: int, lines: list[ResultLine]) -> None:
-        self.path, self.handle, self.lines = path, handle, lines
+    def __init__(self, file: Appender, lines: list[ResultLine]) -> None:
+        self.file, self.lines = file, lines
 
     def add(self, line: ResultLine) -> None:
         """Append one line."""
-        left = _bytes(line)
-        try:
-            while left:
-                left = left[os.write(self.handle, left) :]
-            os.fsync(self.handle)
-        except OSError as error:
-            raise _cannot_write(self.path, error) from None
+        self.file.append(line.to_dict())
 
 
 @contextlib.contextmanager
@@ -101,90 +81,9 @@ def writing(path: Path) -> Iterator[Writer]:
     """
     with only_writer(path):
         lines = read_results(path, missing_ok=True)
-        handle = _open(path)
-        try:
-            _mend(path, handle)
-            yield Writer(path, handle, lines)
-        finally:
-            os.close(handle)
-            with contextlib.suppress(OSError):
-                if path.stat().st_size == 0:
-                    path.unlink()
+        with appending(path, begin=BEGIN) as file:
+            yield Writer(file, lines)
 
 
-@contextlib.contextmanager
-def only_writer(path: Path) -> Iterator[None]:
-    """Lock a file for one writer; a second process is refused. The lock of a killed process is free at once."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{path}.lock", timeout=0)
-        lock.acquire()
-    except Timeout:
-        busy = f"{OWNER}: another process is writing to {path}; wait for it or use another file"
-        raise RunError(busy) from None
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _open(path: Path) -> int:
-    """The file, opened to append to."""
-    try:
-        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-
-
-def _cannot_write(path: Path, error: OSError) -> RunError:
-    return RunError(f"{OWNER}: cannot write to {path}: {error.strerror or error}; choose another file")
-
-
-def _end(data: bytes) -> int:
-    """Where the whole lines end: before a last one that is broken, behind others or as a result begins."""
-    last = data.rstrip()
-    start = last.rfind(b"\n") + 1
-    row = last[start:]
-    half = row and not _is_json(row) and (start > 0 or row.startswith(BEGIN) or BEGIN.startswith(row))
-    return start if half else len(data)
-
-
-def _is_json(row: bytes) -> bool:
-    try:
-        json.loads(row)
-    except ValueError:
-        return False
-    return True
-
-
-def _mend(path: Path, handle: int) -> None:
-    """Cut half a last line off, or end a whole one."""
-    data = path.read_bytes()
-    end = _end(data)
-    if end < len(data):
-        os.ftruncate(handle, end)
-    elif data and not data.endswith(b"\n"):
-        os.write(handle, b"\n")
-
-
-def _bytes(line: ResultLine) -> bytes:
-    return json.dumps(line.to_dict(), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-def _line(path: Path, number: int, row: bytes) -> ResultLine:
-    """One line of a file, or an error that says which and what is wrong with it."""
-    where = f"{path}, line {number + 1},"
-    try:
-        content = json.loads(row, parse_constant=_refused)
-    except ValueError:
-        raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described("not JSON")) from None
-    try:
-        return ResultLine.from_dict(upgraded(content) if isinstance(content, dict) and is_old(content) else content)
-    except ValueError as error:  # InputError, or said in words of its own
-        raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described(str(error))) from None
-
-
-def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+def _line(content: object) -> ResultLine:
+    return ResultLine.from_dict(upgraded(content) if isinstance(content, dict) and is_old(content) else content)

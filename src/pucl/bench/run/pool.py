@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from typing import Any, Generic, Protocol, TypeVar
 
 from pucl.bench.grid.cells import Cell
 from pucl.bench.run.work import Outcome, outcome_of
@@ -22,15 +23,28 @@ from pucl.errors import RunError
 PATIENCE = 5.0  # seconds for a worker to exit after it has closed its connection
 
 
+class Keyed(Protocol):
+    """A cell, or what came of it: both have the key of the cell."""
+
+    @property
+    def key(self) -> str:
+        """The identity of the cell."""
+
+
+C = TypeVar("C", bound=Keyed)  # a cell
+R = TypeVar("R", bound=Keyed)  # what came of it
+A = TypeVar("A")  # orders for a worker
+
+
 @dataclass
-class _Worker:
+class _Worker(Generic[C]):
     """A process, our end of its connection, and the cells of its unit that are not known yet, by key."""
 
     process: BaseProcess
     connection: Connection
-    left: dict[str, Cell]
+    left: dict[str, C]
 
-    def give(self, unit: list[Cell]) -> None:
+    def give(self, unit: list[C]) -> None:
         self.left = {cell.key: cell for cell in unit}
         with contextlib.suppress(OSError):  # it is gone, and reading from it says so
             self.connection.send(unit)
@@ -47,15 +61,27 @@ class _Worker:
 def run_in_pool(
     units: list[list[Cell]], jobs: int, orders: Orders, target: Callable[[Orders, Connection], None] = work
 ) -> Generator[Outcome, None, None]:
-    """The outcomes of all units, as they come. Closing the stream, or an interrupt, ends all workers.
+    """The outcomes of all units of the paper's benchmark, see `pooled`."""
+    return pooled(units, jobs, orders, target, outcome_of)
+
+
+def pooled(
+    units: list[list[C]],
+    jobs: int,
+    orders: A,
+    target: Callable[[A, Connection], None],
+    failure: Callable[[Exception, C], R],
+) -> Generator[R, None, None]:
+    """What came of all units, as it comes. Closing the stream, or an interrupt, ends all workers.
 
     Args:
         units: lists of cells, each for one worker.
         jobs: how many workers at most.
         orders: for every worker.
         target: what a worker does with its orders and its end of the connection.
+        failure: what came of a cell whose worker died.
     """
-    waiting, busy = deque(units), list[_Worker]()
+    waiting, busy = deque(units), list[_Worker[C]]()
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
@@ -64,12 +90,12 @@ def run_in_pool(
                     busy.append(_start(target, orders))
                 except OSError as error:
                     reason = RunError(f"no worker could be started: {error.strerror or error}; try fewer --jobs")
-                    yield from (outcome_of(reason, cell) for cell in unit)
+                    yield from (failure(reason, cell) for cell in unit)
                 else:
                     busy[-1].give(unit)
             ready = wait([worker.connection for worker in busy]) if busy else []
             for worker in [worker for worker in busy if worker.connection in ready]:
-                yield from _heard(worker)
+                yield from _heard(worker, failure)
                 if not worker.left and waiting and worker.process.exitcode is None:
                     worker.give(waiting.popleft())
                 elif not worker.left:
@@ -80,20 +106,20 @@ def run_in_pool(
             worker.end()
 
 
-def _heard(worker: _Worker) -> list[Outcome]:
+def _heard(worker: _Worker[C], failure: Callable[[Exception, C], R]) -> list[R]:
     """The next outcome of a worker; if it has died, the failures of its unfinished cells."""
     try:
-        outcome: Outcome = worker.connection.recv()
+        outcome: R = worker.connection.recv()
         del worker.left[outcome.key]
     except Exception:  # no more to come, or nothing that is an outcome
         reason = RunError(f"the worker died with exit code {worker.end(PATIENCE)}")
-        lost = [outcome_of(reason, cell) for cell in worker.left.values()]
+        lost = [failure(reason, cell) for cell in worker.left.values()]
         worker.left = {}
         return lost
     return [outcome]
 
 
-def _start(target: Callable[[Orders, Connection], None], orders: Orders) -> _Worker:
+def _start(target: Callable[[A, Connection], None], orders: A) -> _Worker[Any]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=target, args=(orders, theirs), daemon=True)

@@ -1,7 +1,6 @@
 """A sweep over a grid: find the cells without a result, run them, store each when it is finished, and report."""
 
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -13,13 +12,14 @@ from pucl.bench.grid import renames
 from pucl.bench.grid.cells import Baseline, Cell, units
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.store import newest, writing
+from pucl.bench.run.matching import matching
 from pucl.bench.run.pool import run_in_pool
 from pucl.bench.run.skips import why_not_run
 from pucl.bench.run.work import Bench, Outcome
 from pucl.bench.run.worker import Orders
 from pucl.deprecation import warn_renamed
 from pucl.device import pick_device
-from pucl.errors import Described, bad_argument, unknown_name
+from pucl.errors import Described, bad_argument
 from pucl.models.places import why_not_written
 
 Say = Callable[[str], None]  # one line for people
@@ -66,32 +66,17 @@ class SweepSummary:
 
 
 def select(cells: list[Cell], only: list[str]) -> list[Cell]:
-    """The cells that fit all of `only`: ``key=value`` (``key=a,b`` for either), or words that occur in their name.
-
-    Numbers in a name are whole: "seed 1" is not a part of "seed 10".
-    """
-    for text in only:
-        key, equals, value = text.partition("=")
-        if equals and key in renames.TEACHER:
-            warn_renamed("pucl bench run --only", key, renames.TEACHER[key])
-            key = renames.TEACHER[key]
-        if equals and key not in WORDS:
-            raise unknown_name("key of --only", key, WORDS)
-        wanted = value.split(",")
-        if equals:
-            cells = [cell for cell in cells if str(_value(cell, key)) in wanted]
-        else:
-            words = _with_whole_numbers(text)
-            cells = [cell for cell in cells if words.search(cell.name)]
-        if not cells:
-            raise bad_argument("pucl bench run", "--only", "text or key=value that matches a cell of the grid", text)
-    return cells
+    """The cells that fit all of `only`, see `matching`."""
+    return matching(cells, [_renamed(text) for text in only], WORDS, _value)
 
 
-def _with_whole_numbers(text: str) -> re.Pattern[str]:
-    """A pattern for the text that does not match inside longer numbers."""
-    before, after = r"(?<![0-9])" * text[:1].isdecimal(), r"(?![0-9])" * text[-1:].isdecimal()
-    return re.compile(before + re.escape(text) + after)
+def _renamed(text: str) -> str:
+    """A word of ``--only`` with the new name of its key."""
+    key, equals, value = text.partition("=")
+    if not equals or key not in renames.TEACHER:
+        return text
+    warn_renamed("pucl bench run --only", key, renames.TEACHER[key])
+    return f"{renames.TEACHER[key]}={value}"
 
 
 def _value(cell: Cell, key: str) -> object:

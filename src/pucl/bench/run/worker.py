@@ -34,17 +34,22 @@ class Orders:
 
 def work(orders: Orders, connection: Connection) -> None:
     """Answer every unit, a list of cells, by as many outcomes, until there are no more."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.dup2(2, 1)  # what libraries print goes to stderr
-    threads = os.environ.get(THREADS[0]) or str(orders.threads)
-    for name in THREADS:
-        os.environ.setdefault(name, threads)
+    prepare(orders.threads)
     from pucl.bench.run.work import Bench
 
     bench = Bench(orders.encoders, orders.device, orders.commit, anew=orders.anew)
     while True:
         for outcome in bench.run(connection.recv()):
             connection.send(outcome)
+
+
+def prepare(threads: int) -> None:
+    """Tie this process to its parent, and set its number of threads where the environment does not say it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.dup2(2, 1)  # what libraries print goes to stderr
+    number = os.environ.get(THREADS[0]) or str(threads)
+    for name in THREADS:
+        os.environ.setdefault(name, number)
 
 
 def _end_with_parent() -> None:

@@ -1,13 +1,11 @@
-"""PU methods for tables by name, from simple peers to the supervised ceiling; `tables.py` measures them."""
+"""PU methods for tables by name, from simple peers to the supervised ceiling."""
 
-import importlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -16,73 +14,41 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-import pucl
+from pucl.bench.tables.interface import Answer, Bools, Fitted, Floats, Given, Method, Prior, imported
+from pucl.estimators.classifier import PUClassifier
 from pucl.numerics.auc import auc
 from pucl.priors.bbe import bbe
 from pucl.priors.dedpul import dedpul
 from pucl.priors.elkan_noto import elkan_noto
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Line = dict[str, Any]
-Prior = tuple[float, float | None, float | None]  # π̂ and its interval of 90 %, where there is one
-Answer = tuple[Bools, Floats]  # decisions and scores of rows
 TREES, FOLDS, RESAMPLES = 200, 5, 20
 TAILS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 
 
-class SkippedError(Exception):
-    """A table or a method cannot be had here, and why."""
-
-
-class Given(NamedTuple):
-    """What a method gets."""
-
-    x: Floats
-    s: Bools
-    seed: int
-    y: Bools | None  # only for methods in KNOWS
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a method gives back: decisions and scores of rows, and what it says of π and of itself."""
-
-    answer: Callable[[Floats], Answer]
-    own: Floats | None = None  # out-of-fold scores of the training rows
-    priors: dict[str, Prior] = field(default_factory=dict)
-    promised: dict[str, float] = field(default_factory=dict)
-    choices: dict[str, str] = field(default_factory=dict)
-
-
-Method = Callable[[Given], Fitted]
-
-
-def package(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise SkippedError(f"{name.partition('.')[0]} cannot be imported ({error}): see studies/tables.py") from None
-
-
 def logistic(**options: Any) -> Any:
+    """Logistic regression on standardised columns."""
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, **options))
 
 
 def boosted(seed: int, **options: Any) -> Any:
+    """Boosted trees of scikit-learn."""
     return HistGradientBoostingClassifier(random_state=seed, **options)
 
 
 def probability(model: Any, x: Floats) -> Floats:
+    """Of the second class."""
     return np.asarray(model.predict_proba(x)[:, 1])
 
 
 def out_of_fold(model: Any, given: Given) -> Floats:
+    """The chance of a label of every training row, by models that did not see the row."""
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=given.seed)
     return np.asarray(cross_val_predict(model, given.x, given.s, cv=folds, method="predict_proba")[:, 1])
 
 
 def at_half(score: Callable[[Floats], Floats]) -> Callable[[Floats], Answer]:
+    """Decisions at a score of 0.5."""
+
     def answer(x: Floats) -> Answer:
         values = score(x)
         return values > 0.5, values
@@ -90,8 +56,13 @@ def at_half(score: Callable[[Floats], Floats]) -> Callable[[Floats], Answer]:
     return answer
 
 
-def study_scores(score: Floats, s: Bools, seed: int) -> tuple[dict[str, Prior], Line]:
-    """π̂ of BBE and of DEDPUL, the latter with an interval by resampling, and how P lies in U by out-of-fold scores."""
+def study_scores(score: Floats, s: Bools, seed: int) -> tuple[dict[str, Prior], float, tuple[float, ...]]:
+    """What out-of-fold scores say: π̂ of BBE and of DEDPUL (with an interval by resampling), AUC of P against U, tails.
+
+        tail(a) = q_U(c) / q_P(c),   q_P(c) ≥ a
+
+    where q(c) is the share of rows that score c or more; tails are given for every a in `TAILS`.
+    """
     p, u = np.sort(score[s]), np.sort(score[~s])
     by_bins = bbe(p, u)
     rng = np.random.default_rng(seed)
@@ -100,10 +71,10 @@ def study_scores(score: Floats, s: Bools, seed: int) -> tuple[dict[str, Prior], 
     at = np.quantile(p, 1 - np.array(TAILS), method="higher")
     q_p, q_u = (1 - np.searchsorted(part, at, side="left") / len(part) for part in (p, u))
     priors: dict[str, Prior] = {
-        "bbe": (by_bins.value, by_bins.low, by_bins.high),
-        "dedpul": (dedpul(p, u).value, low, high),
+        "bbe": Prior(by_bins.value, by_bins.low, by_bins.high),
+        "dedpul": Prior(dedpul(p, u).value, low, high),
     }
-    return priors, {"pu_auc": float(auc(p, u)[0]), "tails": [round(float(t), 4) for t in q_u / q_p]}
+    return priors, float(auc(p, u)[0]), tuple(round(float(t), 4) for t in q_u / q_p)
 
 
 def bag_of_trees(given: Given, columns: str | None) -> tuple[Callable[[Floats], Floats], Floats]:
@@ -126,6 +97,7 @@ def bag_of_trees(given: Given, columns: str | None) -> tuple[Callable[[Floats], 
 
 
 def bag(given: Given, *, columns: str | None) -> Fitted:
+    """Bagged trees on P against as many rows of U (Mordelet & Vert 2014), see `bag_of_trees`."""
     score, own = bag_of_trees(given, columns)
     return Fitted(at_half(score), own)
 
@@ -156,6 +128,7 @@ def bag_and_logistic(given: Given) -> Fitted:
 
 
 def against_unlabelled(given: Given, *, make: Callable[[int], Any]) -> Fitted:
+    """A classifier of P against U, or of positives against negatives if the truth is given."""
     model = make(given.seed).fit(given.x, given.s if given.y is None else given.y)
     return Fitted(at_half(partial(probability, model)))
 
@@ -165,7 +138,7 @@ def elkan_noto_logistic(given: Given) -> Fitted:
     own = out_of_fold(logistic(), given)
     model, c = logistic().fit(given.x, given.s), own[given.s].mean()
     prior = elkan_noto(own[given.s], own[~given.s]).value
-    return Fitted(at_half(lambda x: probability(model, x) / c), priors={"elkan_noto": (prior, None, None)})
+    return Fitted(at_half(lambda x: probability(model, x) / c), priors={"elkan_noto": Prior(prior)})
 
 
 def boosted_at_true_prior(given: Given) -> Fitted:
@@ -186,7 +159,8 @@ def boosted_at_true_prior(given: Given) -> Fitted:
 
 
 def ours(given: Given) -> Fitted:
-    model = pucl.PUClassifier(random_state=given.seed).fit(given.x, given.s.astype(int))
+    """`PUClassifier` as it is: nothing set but the seed and the device, so that it uses what its peers use."""
+    model = PUClassifier(random_state=given.seed, device="cpu").fit(given.x, given.s.astype(int))
 
     def answer(x: Floats) -> Answer:
         score = model.decision_function(x)
@@ -195,12 +169,13 @@ def ours(given: Given) -> Fitted:
     says = {"precision": "precision", "accuracy": "proxy_accuracy"}
     promised = {what: model.scores_[name]["value"] for what, name in says.items() if name in model.scores_}
     choices = {name: str(value) for name, value in model.choices_.items()}
-    prior = (model.prior_, *model.prior_interval_)
+    prior = Prior(model.prior_, *model.prior_interval_, is_bound=bool(model.prior_is_bound_))
     return Fitted(answer, priors={"pucl": prior}, promised=promised, choices=choices)
 
 
 def of_pulearn(given: Given, *, kind: str) -> Fitted:
-    module, seed, n_p = package("pulearn"), given.seed, int(given.s.sum())
+    """A method of pulearn on standardised columns."""
+    module, seed, n_p = imported("pulearn"), given.seed, int(given.s.sum())
     bagging = partial(module.BaggingPuClassifier, max_samples=n_p, random_state=seed)
     model = {
         "bagging_svc": lambda: bagging(SVC(C=10, probability=True, random_state=seed), n_estimators=15),
@@ -215,9 +190,10 @@ def of_pulearn(given: Given, *, kind: str) -> Fitted:
 
 
 def of_pu_toolbox(given: Given, *, name: str) -> Fitted:
-    module = package("pu_toolbox")
-    package("pu_toolbox.registry.builtin_methods").register_all_builtin_methods()
-    make = package("pu_toolbox.registry.registry").get_algorithm(name)
+    """A method of pu-toolbox on standardised columns, with its own estimate of π."""
+    module = imported("pu_toolbox")
+    imported("pu_toolbox.registry.builtin_methods").register_all_builtin_methods()
+    make = imported("pu_toolbox.registry.registry").get_algorithm(name)
     scale, s = StandardScaler().fit(given.x), given.s.astype(int)
     x = scale.transform(given.x)
     prior = module.ClassPriorEstimator().fit(x, s).estimate()
@@ -230,24 +206,49 @@ def of_pu_toolbox(given: Given, *, name: str) -> Fitted:
     return Fitted(answer)
 
 
+def _forest(seed: int) -> Any:
+    return RandomForestClassifier(200, class_weight="balanced", random_state=seed)
+
+
+def _peer(function: Callable[..., Fitted], about: str, **options: Any) -> Method:
+    """A method that competes and needs no package of its own."""
+    return Method(partial(function, **options), about)
+
+
 OURS = "pucl"
-METHODS: dict[str, Method] = {
-    "bag": partial(bag, columns="sqrt"),
-    "bag_all_columns": partial(bag, columns=None),
-    "bag_and_logistic": bag_and_logistic,
-    "logistic": partial(against_unlabelled, make=lambda _: logistic(class_weight="balanced")),
-    "forest": partial(
-        against_unlabelled, make=lambda seed: RandomForestClassifier(200, class_weight="balanced", random_state=seed)
-    ),
-    "boosted": partial(against_unlabelled, make=partial(boosted, class_weight="balanced")),
-    "elkan_noto": elkan_noto_logistic,
-    **{
-        f"pulearn/{kind}": partial(of_pulearn, kind=kind)
-        for kind in ("bagging_svc", "bagging_trees", "elkanoto_forest")
-    },
-    "pu-toolbox/self_pu": partial(of_pu_toolbox, name="self_pu"),
-    "boosted_at_true_prior": boosted_at_true_prior,
-    "supervised": partial(against_unlabelled, make=boosted),
-    OURS: ours,
-}
-KNOWS = {"boosted_at_true_prior": "the true π", "supervised": "the truth"}
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        OURS: _peer(ours, "`PUClassifier` without settings"),
+        "bag": _peer(bag, "200 trees, each on P and as many rows of U, √d columns a split", columns="sqrt"),
+        "bag_all_columns": _peer(bag, "the same with all columns at every split", columns=None),
+        "bag_and_logistic": _peer(bag_and_logistic, "mean of two ranks among U: `bag` and logistic regression"),
+        "logistic": _peer(
+            against_unlabelled, "logistic regression of P against U, classes balanced",
+            make=lambda _: logistic(class_weight="balanced"),
+        ),
+        "forest": _peer(against_unlabelled, "random forest of P against U, classes balanced", make=_forest),
+        "boosted": _peer(
+            against_unlabelled, "boosted trees of P against U, classes balanced",
+            make=partial(boosted, class_weight="balanced"),
+        ),
+        "elkan_noto": _peer(elkan_noto_logistic, "Elkan & Noto (2008) with logistic regression"),
+        **{
+            f"pulearn/{kind}": Method(partial(of_pulearn, kind=kind), about, needs="pulearn")
+            for kind, about in (
+                ("bagging_svc", "its `BaggingPuClassifier` of 15 support vector machines"),
+                ("bagging_trees", "its `BaggingPuClassifier` of 100 trees"),
+                ("elkanoto_forest", "its `ElkanotoPuClassifier` with a random forest"),
+            )
+        },
+        "pu-toolbox/self_pu": Method(
+            partial(of_pu_toolbox, name="self_pu"), "its Self-PU at its own estimate of π",
+            needs="pu_toolbox",
+        ),
+        "boosted_at_true_prior": Method(
+            boosted_at_true_prior, "Elkan & Noto's weights with boosted trees", knows="the true π"
+        ),
+        "supervised": Method(
+            partial(against_unlabelled, make=boosted), "boosted trees of positives against negatives", knows="the truth"
+        ),
+    }
+)  # fmt: skip
