@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pucl.bench.grid.cells import Cell, Pipeline, PretrainRecipe, cell_from, units
+from pucl.bench.grid.cells import Cell, Pipeline, cell_from, units
 from pucl.bench.grid.decode import resolved
 from pucl.bench.grid.grid import read_grid
 from pucl.bench.grid.identity import key_of
+from pucl.bench.grid.recipes import PretrainRecipe
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.revisions import revisions_of
 from pucl.bench.results.store import read_results

@@ -86,7 +86,7 @@ def test_an_encoder_is_trained_once_and_checked(
     def refuse(*_: Any, **__: Any) -> Any:
         raise RunError("trained again")
 
-    monkeypatch.setattr("pucl.bench.run.encoding.pretrain", refuse)
+    monkeypatch.setattr("pucl.bench.run.encoding.prepare", refuse)
     cell = lines["pupl"].cell
     (outcome,) = run_unit([cell], folder)
     assert done(outcome).metrics == lines["pupl"].metrics

@@ -38,6 +38,7 @@ from pucl.registry import Entry, entries, get
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
 MATCH = "match"  # an option of fine-tuning in grids: the teacher labels every view
 OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
+KNN_READOUT = "knn"
 BUILT_IN: Mapping[str, Options] = MappingProxyType(
     {
         "pupl": {"labeller": "pupl", "head": "linear"},
@@ -47,7 +48,7 @@ BUILT_IN: Mapping[str, Options] = MappingProxyType(
         "nnpu_auto": {"head": "nnpu", "prior": "auto"},
         "finetune": {"labeller": "auto", "head": FINE_TUNE},
         "stacked_finetune": {"labeller": "stacked", "head": FINE_TUNE},
-        "knn": {"labeller": TRUTH, "head": KNN},
+        KNN_READOUT: {"labeller": TRUTH, "head": KNN},
         "ceiling": {"labeller": TRUTH, "head": "linear"},
         "finetune_ceiling": {"labeller": TRUTH, "head": FINE_TUNE, "head_options": {"renew": False}},
     }

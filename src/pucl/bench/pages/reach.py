@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pucl.bench.grid import renames
-from pucl.bench.grid.cells import Baseline, Cell, usual_setting
+from pucl.bench.grid.cells import Baseline, Cell
 from pucl.bench.grid.decode import Options, as_tables, counts, decode, one_or_more, read_toml
+from pucl.bench.grid.place import usual_setting
 from pucl.bench.grid.readouts import BUILT_IN
 from pucl.bench.pages.layouts import NOTHING, ours
 from pucl.bench.pages.tables import latest_variant, measured, taught_by
@@ -109,7 +110,7 @@ def _defined_beside(path: Path) -> set[str]:
 
 def as_markdown(goals: Iterable[Goal], lines: Iterable[ResultLine]) -> str:
     """One row for every goal: our accuracy, the one to reach, and that of the same encoder with all labels."""
-    stored = [line for line in lines if line.cell.prior is None]
+    stored = [line for line in lines if line.cell.prior is None and not line.cell.changes]
     head = ["task", "labelled", "encoder", "ours", "accuracy", "to reach", "difference", "with every label", "gap"]
     rows = [head, ["---", "---:", "---", "---", "---:", "---:", "---:", "---:", "---:"]]
     for goal in goals:

@@ -5,25 +5,29 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from pucl.bench.grid import renames
-from pucl.bench.grid.cells import Baseline, Cell, units
+from pucl.bench.grid.cells import EPOCH, PRIOR_ERROR, Baseline, Cell, units
+from pucl.bench.grid.decode import Options
+from pucl.bench.grid.place import Place
 from pucl.bench.results.line import ResultLine
-from pucl.bench.results.store import newest, writing
+from pucl.bench.results.store import newest, read_results, writing
+from pucl.bench.run.draws import check_draws
 from pucl.bench.run.pool import run_in_pool
 from pucl.bench.run.skips import why_not_run
 from pucl.bench.run.work import Bench, Outcome
 from pucl.bench.run.worker import Orders
 from pucl.deprecation import warn_renamed
 from pucl.device import pick_device
-from pucl.errors import Described, bad_argument, unknown_name
+from pucl.errors import Described, bad_argument, is_number, unknown_name
 from pucl.models.places import why_not_written
 
 Say = Callable[[str], None]  # one line for people
-WORDS = ("task", "setting", "n_labelled", "seed", "encoder", "prior", "objective", "recipe_name", "readout", "method")
+OF_PLACE = tuple(field.name for field in fields(Place))
+WORDS = (*OF_PLACE, "encoder", "prior", PRIOR_ERROR, "objective", "recipe_name", "readout", EPOCH, "method")
 
 
 @dataclass(frozen=True)
@@ -75,11 +79,11 @@ def select(cells: list[Cell], only: list[str]) -> list[Cell]:
         if equals and key in renames.TEACHER:
             warn_renamed("pucl bench run --only", key, renames.TEACHER[key])
             key = renames.TEACHER[key]
-        if equals and key not in WORDS:
-            raise unknown_name("key of --only", key, WORDS)
-        wanted = value.split(",")
+        known = {*WORDS, *(name for cell in cells for name in _options(cell))}
+        if equals and key not in known:
+            raise unknown_name("key of --only", key, known)
         if equals:
-            cells = [cell for cell in cells if str(_value(cell, key)) in wanted]
+            cells = [cell for cell in cells if any(_is(_value(cell, key), wanted) for wanted in value.split(","))]
         else:
             words = _with_whole_numbers(text)
             cells = [cell for cell in cells if words.search(cell.name)]
@@ -96,15 +100,28 @@ def _with_whole_numbers(text: str) -> re.Pattern[str]:
 
 def _value(cell: Cell, key: str) -> object:
     """What a cell has under a key of ``--only``."""
-    if key in ("task", "setting", "n_labelled", "seed"):
+    if key in OF_PLACE:
         return getattr(cell.place, key)
     if key == "readout":
         return None if isinstance(cell, Baseline) else cell.readout.name
-    return getattr(cell, key, None)
+    return _options(cell)[key] if key in _options(cell) else getattr(cell, key, None)
+
+
+def _options(cell: Cell) -> Options:
+    """The options of its objective."""
+    return {} if isinstance(cell, Baseline) else cell.objective_options
+
+
+def _is(value: object, wanted: str) -> bool:
+    """Whether a value is what was written; numbers are compared as numbers."""
+    with suppress(ValueError):
+        if is_number(value) and float(wanted) == float(str(value)):
+            return True
+    return str(value) == wanted
 
 
 def plan(cells: list[Cell], lines: list[ResultLine], *, force: bool = False, stale: bool = False) -> SweepPlan:
-    """Which cells to run, as far as they can be run here.
+    """Which cells to run, as far as they can be run here; a draw that the data do not allow is an error.
 
     These are the cells without a line; when `stale` also those whose line is outdated; when forced all.
     """
@@ -121,6 +138,7 @@ def plan(cells: list[Cell], lines: list[ResultLine], *, force: bool = False, sta
                 missing.append(cell)
             else:
                 skipped.append((cell, reason))
+    check_draws(missing)
     outdated = [known[key].origin.commit for key in old & kept]
     again = frozenset(known.keys() & {cell.key for cell in missing})
     return SweepPlan(missing, len(kept), outdated, skipped, again)
@@ -147,6 +165,7 @@ def sweep(
     folder = encoders or results.parent / "encoders"
     if encoders is not None:
         _check_folder(encoders)
+    plan(cells, read_results(results, missing_ok=True), force=force, stale=stale)  # what it refuses leaves no file
     with writing(results) as writer:
         _check_folder(folder)
         to_do = plan(cells, writer.lines, force=force, stale=stale)
