@@ -16,15 +16,18 @@ from pucl.bench.results.revisions import revisions_of
 from pucl.bench.results.store import read_results
 from pucl.bench.run import exam as exams
 from pucl.bench.run import stages, work
+from pucl.bench.run.encoding import EncoderStore
 from pucl.bench.run.exam import pose
 from pucl.bench.run.runner import plan, sweep
-from pucl.bench.run.stages import Embedded
+from pucl.bench.run.stages import Embedded, fit_readout
 from pucl.bench.run.work import Bench
 from pucl.data import load
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.plain import raw_encoder
 from pucl.errors import RunError
+from pucl.heads.scaling import Scaling
+from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import pseudo_label
 
 from bench_examples import SMALL, baseline, cells_in, cells_of, cells_with, done, line_of, run_unit
@@ -64,6 +67,24 @@ def test_every_readout_is_measured(measured: tuple[Path, dict[str, ResultLine]])
     assert line.encoder_seconds is not None and line.encoder_seconds > 0
     assert {"python", "torch", "pucl"} <= line.origin.versions.keys() and line.time.endswith("+00:00")
     assert ResultLine.from_dict(json.loads(json.dumps(line.to_dict()))) == line
+
+
+@pytest.mark.slow
+def test_pupl_to_the_letter_takes_hard_labels_and_moves_nothing(tmp_path: Path) -> None:
+    cells = cells_of(readouts=["pupl", "pupl_hard", "pupl_released"])
+    soft, hard, released = (done(outcome) for outcome in run_unit(cells, tmp_path))
+    label = "pseudo_label_accuracy"
+    assert soft.metrics[label] == hard.metrics[label] != released.metrics[label]
+    observed, exam = pose(cells[0].place)
+    trained = EncoderStore(tmp_path, "cpu").encoder(cells[0].encoder_cell, observed, exam)
+    rows = Embedded(trained.encoder, observed, "cpu")
+    pseudo = rows.pseudo(cells[1].readout, None)
+    scaling = Scaling.of(rows.z)
+    layer = fit_logistic(scaling(rows.z), pseudo.labels, torch.ones(len(rows.z)), l2=1e-3)
+    scored = fit_readout(cells[1].readout, rows, exam).score
+    assert scored is not None
+    expected = layer(scaling(rows.z)).squeeze(1)
+    assert torch.allclose(scored(observed.x), expected, atol=1e-4)
 
 
 def test_on_a_collapsed_encoder_every_row_is_called_positive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

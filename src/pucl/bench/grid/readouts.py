@@ -2,7 +2,9 @@
 
 | readout | labeller | head | is given |
 |---|---|---|---|
-| pupl | puPL | linear | nothing |
+| pupl | puPL | linear, on probabilities | nothing |
+| pupl_hard | puPL, as the paper's algorithm | linear, on hard labels, nothing moved afterwards | nothing |
+| pupl_released | puPL from the means of P and U, as the released code | as pupl_hard | nothing |
 | auto | kernel_cvir, the default labeller when most stored cells were run | linear | nothing |
 | stacked | stacked, the default labeller | linear | nothing |
 | nnpu | none | nnPU risk | the true π |
@@ -42,6 +44,13 @@ KNN_READOUT = "knn"
 BUILT_IN: Mapping[str, Options] = MappingProxyType(
     {
         "pupl": {"labeller": "pupl", "head": "linear"},
+        "pupl_hard": {"labeller": "pupl", "head": "linear", "head_options": {"soft": False}},
+        "pupl_released": {
+            "labeller": "pupl",
+            "labeller_options": {"start": "means"},
+            "head": "linear",
+            "head_options": {"soft": False},
+        },
         "auto": {"labeller": "auto", "head": "linear"},
         "stacked": {"labeller": "stacked", "head": "linear"},
         "nnpu": {"head": "nnpu", "prior": ORACLE},
