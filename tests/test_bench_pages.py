@@ -31,8 +31,8 @@ def test_a_ranking_without_priors() -> None:
     assert page == leaderboard(list(reversed(results())))
     ranking = page.split("### fmnist1, 1,000 labelled")[1]
     assert ranking.split("\n")[4:7] == [
-        "| 1 | puCL(auto) | improved, cnn7bn | pipeline | 94.00 (1) |",
-        "| 2 | puCL(auto) | improved, lenet5 | pipeline | 92.50 ± 0.71 (2) |",
+        "| 1 | puCL(stacked) | improved, cnn7bn | pipeline | 94.00 (1) |",
+        "| 2 | puCL(stacked) | improved, lenet5 | pipeline | 92.50 ± 0.71 (2) |",
         "| 3 | puCL(puPL) | paper, lenet5 | pipeline | 53.00 ± 3.61 (3) |",
     ]
     assert "nnPU" not in ranking and "ceiling" not in ranking
@@ -60,7 +60,7 @@ def test_outdated_results_are_marked_everywhere() -> None:
         leaderboard([line_of(line.cell, outdated=outdated, accuracy=line.accuracy) for line in results()])
         for outdated in (True, False)
     )
-    assert "| 1 | puCL(auto) | improved, cnn7bn | pipeline | 94.00 (1)* |" in page and "88.00 (1)*" in page
+    assert "| 1 | puCL(stacked) | improved, cnn7bn | pipeline | 94.00 (1)* |" in page and "88.00 (1)*" in page
     assert "* Made by an earlier revision of the code" in page
     assert "(1)* |" not in now and "88.00 (1)*" not in now and "earlier revision" not in now
 
@@ -82,9 +82,9 @@ def test_goals_beside_their_ceilings(tmp_path: Path) -> None:
     )
     rows = leaderboard(results(), read_goals(path)).split("with every label | gap |")[1].split("\n")[2:5]
     assert rows == [  # the paper's puNCE has 92.1 there
-        "| fmnist1 | 1,000 | lenet5 | improved, auto | 92.50 ± 0.71 (2) | 92.1 | +0.40 | 95.00 (1) | -2.50 |",
-        "| fmnist1 | 1,000 | cnn7bn | improved, auto | 94.00 (1) | 93.5 | +0.50 | – | – |",
-        "| fmnist1 | 1,000 | lenet5 | improved, finetune | – | 92.1 | – | 95.00 (1) | – |",
+        "| fmnist1 | 1,000 | lenet5 | improved, stacked | 92.50 ± 0.71 (2) | 92.1 | +0.40 | 95.00 (1) | -2.50 |",
+        "| fmnist1 | 1,000 | cnn7bn | improved, stacked | 94.00 (1) | 93.5 | +0.50 | – | – |",
+        "| fmnist1 | 1,000 | lenet5 | improved, stacked_finetune | not run | 92.1 | – | 95.00 (1) | – |",
     ]
     path.write_text('[[goal]]\ntasks = "digits"\nn_labelled = 100\nmethod = "naive"\ngoal = 50\n')
     blind = [baseline("naive", seeds=[seed]) for seed in (0, 1)]

@@ -37,9 +37,9 @@ from bench_examples import SMALL, baseline, cells_in, cells_of, cells_with, done
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, ResultLine]]:
     """One encoder by puNCE with an estimated prior, every kind of readout on it."""
     folder = tmp_path_factory.mktemp("encoders")
-    tuned = {"quick": {"labeller": "auto", "head": "finetune", "head_options": {"epochs": 1, "view": "shift"}}}
+    tuned = {"quick": {"labeller": "kernel_cvir", "head": "finetune", "head_options": {"epochs": 1, "view": "shift"}}}
     true = {"true": {"labeller": "truth", "head": "finetune", "head_options": {"epochs": 1, "renew": False}}}
-    readouts = ["pupl", "auto", "nnpu", "knn", "ceiling", "quick", "true"]
+    readouts = ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true"]
     block = {**SMALL["block"][0], "objectives": ["punce"], "prior": "bbe", "readouts": readouts}
     unit = cells_in({**SMALL, "readout": {**tuned, **true}, "block": [block]})
     lines = [done(outcome) for outcome in run_unit(unit, folder)]
@@ -49,19 +49,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 @pytest.mark.slow
 def test_every_readout_is_measured(measured: tuple[Path, dict[str, ResultLine]]) -> None:
     _, lines = measured
-    assert list(lines) == ["pupl", "auto", "nnpu", "knn", "ceiling", "quick", "true"]
+    assert list(lines) == ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true"]
     metrics = {readout: line.metrics for readout, line in lines.items()}
     shared = {"accuracy", "knn", "linear_probe", "loss", "encoder_given_prior"}
     graded = {*shared, "f1", "auc"}
     assert set(metrics["knn"]) == shared and metrics["knn"]["accuracy"] == metrics["knn"]["knn"]
     assert set(metrics["ceiling"]) == graded and set(metrics["nnpu"]) == {*graded, "given_prior"}
-    for readout in ("pupl", "auto", "quick"):
+    for readout in ("pupl", "kernel_cvir", "quick"):
         assert set(metrics[readout]) == {*graded, "pseudo_label_accuracy", "estimated_prior"}
     assert len({(m["knn"], m["linear_probe"], m["loss"]) for m in metrics.values()}) == 1  # one encoder
     assert metrics["nnpu"]["given_prior"] == pytest.approx(0.504, abs=0.01)  # the true one
     assert metrics["nnpu"]["encoder_given_prior"] != metrics["nnpu"]["given_prior"]
     assert metrics["ceiling"]["accuracy"] > metrics["pupl"]["accuracy"]
-    line = lines["auto"]
+    line = lines["kernel_cvir"]
     assert line.key == line.cell.key and line.origin.commit == "here" and line.revisions == revisions_of(line.cell)
     assert isinstance(line.cell, Pipeline) and line.cell.readout.labeller == "kernel_cvir"
     assert line.encoder_seconds is not None and line.encoder_seconds > 0

@@ -64,7 +64,7 @@ from pucl.bench.grid.decode import (
 )
 from pucl.bench.grid.objectives import option_sets
 from pucl.bench.grid.place import RANDOM, USUAL, Place, check_place
-from pucl.bench.grid.readouts import KNN_READOUT, check_prior, read_teacher, resolve_readout
+from pucl.bench.grid.readouts import KNN_READOUT, check_own_names, check_prior, read_teacher, resolve_readout
 from pucl.bench.grid.recipes import resolve_recipe
 from pucl.data.pu_split import SETTINGS
 from pucl.deprecation import with_new_names
@@ -140,6 +140,7 @@ class Grid:
         content = with_new_names(name, content, renames.GRID)
         check_known(name, "key", content, (*SHARED, *DEFINITIONS, BLOCK))
         self.defined = {key: as_table(name, key, content.get(key, {})) for key in DEFINITIONS}
+        check_own_names(name, self.defined["readout"])
         if settings := self.defined["settings"]:
             check_known(f"{name}: settings", "baselines", settings, _methods())
         shared = {key: value for key, value in content.items() if key in SHARED}

@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pucl.bench.results.line import ResultLine, same_numbers
-from pucl.bench.results.upgrade import is_old, upgraded
+from pucl.bench.results.upgrade import in_todays_form
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 
@@ -181,7 +181,7 @@ def _line(path: Path, number: int, row: bytes) -> ResultLine:
     except ValueError:
         raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described("not JSON")) from None
     try:
-        return ResultLine.from_dict(upgraded(content) if isinstance(content, dict) and is_old(content) else content)
+        return ResultLine.from_dict(in_todays_form(content) if isinstance(content, dict) else content)
     except ValueError as error:  # InputError, or said in words of its own
         raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described(str(error))) from None
 

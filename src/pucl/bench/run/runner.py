@@ -13,6 +13,7 @@ from pucl.bench.grid import renames
 from pucl.bench.grid.cells import EPOCH, PRIOR_ERROR, Baseline, Cell, units
 from pucl.bench.grid.decode import Options
 from pucl.bench.grid.place import Place
+from pucl.bench.grid.readouts import STANDS_FOR
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.store import newest, read_results, writing
 from pucl.bench.run.draws import check_draws
@@ -83,7 +84,8 @@ def select(cells: list[Cell], only: list[str]) -> list[Cell]:
         if equals and key not in known:
             raise unknown_name("key of --only", key, known)
         if equals:
-            cells = [cell for cell in cells if any(_is(_value(cell, key), wanted) for wanted in value.split(","))]
+            wanted = [STANDS_FOR.get(text, text) if key == "readout" else text for text in value.split(",")]
+            cells = [cell for cell in cells if any(_is(_value(cell, key), text) for text in wanted)]
         else:
             words = _with_whole_numbers(text)
             cells = [cell for cell in cells if words.search(cell.name)]
