@@ -167,7 +167,8 @@ def sweep(
     folder = encoders or results.parent / "encoders"
     if encoders is not None:
         _check_folder(encoders)
-    plan(cells, read_results(results, missing_ok=True), force=force, stale=stale)  # what it refuses leaves no file
+    known = read_results(results) if results.is_file() else []
+    plan(cells, known, force=force, stale=stale)  # what it refuses leaves no file
     with writing(results) as writer:
         _check_folder(folder)
         to_do = plan(cells, writer.lines, force=force, stale=stale)
