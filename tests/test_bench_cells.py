@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
-from pucl.bench.grid.cells import Cell, Pipeline, PretrainRecipe, cell_from, units
+from pucl.bench.grid.cells import Cell, Pipeline, cell_from, units
 from pucl.bench.grid.decode import resolved
 from pucl.bench.grid.grid import read_grid
 from pucl.bench.grid.identity import key_of
+from pucl.bench.grid.recipes import PretrainRecipe
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.revisions import revisions_of
 from pucl.bench.results.store import read_results
 from pucl.bench.results.upgrade import upgraded
 from pucl.errors import InputError
+from pucl.ranking import DEFAULT_RANKER
 
-from bench_examples import RECIPE, SMALL, TAUGHT, baseline, cells_in, cells_of, cells_with
+from bench_examples import RECIPE, SMALL, TAUGHT, baseline, cells_in, cells_of, cells_with, line_of
 from conftest import ROOT
 
 
@@ -136,7 +138,7 @@ def test_a_line_of_version_0_1_is_of_the_cell_that_a_grid_has_today(tmp_path: Pa
     path.write_text(json.dumps(OLD) + "\n", encoding="utf-8")
     (line,) = read_results(path)
     grid = {cell.key: cell for cell in read_grid(ROOT / "paper" / "smoke.toml")}
-    assert grid[line.key] == line.cell and line.cell.name == "digits 100 seed 0 pucl+auto (quick, small_cnn)"
+    assert grid[line.key] == line.cell and line.cell.name == "digits 100 seed 0 pucl+kernel_cvir (quick, small_cnn)"
     assert line.metrics == {"accuracy": 90.0, "given_prior": 0.5} and line.origin.commit == "073ad27"
     assert line.revisions == dict.fromkeys(revisions_of(line.cell), 1)
     assert line.warnings == ("slow",) and line.encoder_seconds == 1.4
@@ -150,6 +152,40 @@ def test_a_line_of_version_0_1_is_of_the_cell_that_a_grid_has_today(tmp_path: Pa
     path.write_text(json.dumps({**OLD, "config": {**OLD["config"], "seed": 1}}) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="line 1, must be .* got a configuration that does not match its key"):
         read_results(path)
+
+
+@pytest.mark.parametrize(("old", "new"), [("auto", "kernel_cvir"), ("finetune", "kernel_cvir_finetune")])
+def test_lines_of_the_former_auto_are_read_under_the_name_of_what_was_run(tmp_path: Path, old: str, new: str) -> None:
+    (cell,) = cells_of(readouts=[new])
+    former = replace(cell, readout=replace(cell.readout, name=old))
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps(line_of(former, accuracy=77.0).to_dict()) + "\n", encoding="utf-8")
+    (line,) = read_results(path)
+    assert line.cell == cell and line.key == cell.key and line.accuracy == 77
+    tampered = {**line_of(former).to_dict(), "key": cell.key}
+    path.write_text(json.dumps(tampered) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="got a configuration that does not match its key"):
+        read_results(path)
+    (pupil,) = cells_in(
+        {**SMALL, "readout": {"taught": TAUGHT}, "block": [{**SMALL["block"][0], "readouts": "taught"}]}
+    )
+    teacher = pupil.readout.teacher
+    assert teacher is not None and teacher.readout.name == "kernel_cvir"
+    renamed = replace(teacher, readout=replace(teacher.readout, name="auto"))
+    path.write_text(
+        json.dumps(line_of(replace(pupil, readout=replace(pupil.readout, teacher=renamed))).to_dict()) + "\n"
+    )
+    assert [line.cell for line in read_results(path)] == [pupil]
+
+
+def test_auto_is_the_labeller_of_users_under_its_own_name() -> None:
+    named, tuned = cells_of(readouts=["auto", "finetune"])
+    assert (named.readout.name, named.readout.labeller) == (DEFAULT_RANKER, DEFAULT_RANKER)
+    assert (tuned.readout.name, tuned.readout.labeller) == (f"{DEFAULT_RANKER}_finetune", DEFAULT_RANKER)
+    assert len(cells_of(readouts=["auto", DEFAULT_RANKER])) == 1, "one cell, not two of the same"
+    own = {"auto": {"labeller": "pupl", "head": "linear"}}
+    with pytest.raises(InputError, match=r"readout.auto must be called something else: the name stands for 'stacked'"):
+        cells_in({**SMALL, "readout": own})
 
 
 @pytest.mark.slow

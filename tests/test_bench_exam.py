@@ -19,7 +19,7 @@ from pucl.encoders.plain import raw_encoder
 from pucl.errors import InputError
 from pucl.pseudo_labels import pseudo_label
 from pucl.ranking.prior import estimate_prior
-from pucl.training.pretraining import pretrain
+from pucl.training.pretraining import prepare
 
 from bench_examples import RECIPE, SMALL, baseline, cells_in, cells_of, done, run_unit
 
@@ -80,13 +80,13 @@ def test_an_encoder_does_not_see_withheld_labels(tmp_path: Path, monkeypatch: py
 
     def watched(x: Any, s: Any, **how: Any) -> Any:
         seen.append(np.asarray(s))
-        return pretrain(x, s, **how)
+        return prepare(x, s, **how)
 
     def labelled(z: Any, s: Any, **how: Any) -> Any:
         seen.append(how["seen_by_encoder"])
         return pseudo_label(z, s, **how)
 
-    monkeypatch.setattr("pucl.bench.run.encoding.pretrain", watched)
+    monkeypatch.setattr("pucl.bench.run.encoding.prepare", watched)
     monkeypatch.setattr("pucl.bench.run.stages.pseudo_label", labelled)
     recipe = {**RECIPE, "withheld": 0.4}
     (cell,) = cells_in({**SMALL, "recipe": {"quick": recipe}})

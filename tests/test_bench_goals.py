@@ -5,12 +5,34 @@ from pathlib import Path
 import pytest
 
 from pucl.bench.pages.reach import Goal, read_goals
+from pucl.bench.results.published import published
 from pucl.errors import InputError
 
 from bench_examples import said
 from conftest import ROOT, Command
 
 GOAL = "tasks = 'cifar1'\nn_labelled = 1000\nencoder = 'cnn7'\nrecipe = 'paper'\n"
+
+
+def test_goals_name_encoders_by_task(tmp_path: Path) -> None:
+    path = tmp_path / "reach.toml"
+    tasks = "tasks = ['cifar1', 'fmnist1']\nn_labelled = 1000\nrecipe = 'paper'\nreadout = 'finetune'\n"
+    path.write_text(f"[[goal]]\n{tasks}encoder = {{ cifar1 = 'cnn7', fmnist1 = 'lenet5' }}\n", encoding="utf-8")
+    assert [(goal.task, goal.encoder, goal.readout) for goal in read_goals(path)] == [
+        ("cifar1", "cnn7", "stacked_finetune"), ("fmnist1", "lenet5", "stacked_finetune"),
+    ]  # fmt: skip
+    path.write_text(f"[[goal]]\n{tasks}encoder = {{ cifar1 = 'cnn7' }}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="encoder must be a name; got None"):
+        read_goals(path)
+
+
+def test_one_rule_for_each_kind_of_encoder() -> None:
+    goals = read_goals(ROOT / "paper" / "reach.toml")
+    kinds = {(goal.recipe, goal.readout, goal.ceiling, goal.method) for goal in goals}
+    assert len(kinds) == 5, "a kind has the same pipeline and ceiling for all tasks"
+    paper = {(goal.task, goal.n_labelled) for goal in goals if goal.readout == "kernel_cvir_finetune"}
+    tables = ("pu-benchmark-1", "pu-benchmark-2")
+    assert paper == {column for table in tables for _, column in published(table)}, "no task is left out"
 
 
 @pytest.mark.parametrize("verb", ["leaderboard", "baselines", "tables"])
@@ -114,4 +136,4 @@ def test_an_old_name_in_goals_is_taken_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "goals.toml"
     path.write_text(f"[[goal]]\n{GOAL}top = 'auto'\n", encoding="utf-8")
     with pytest.warns(FutureWarning, match="'top' is now called 'readout'"):
-        assert read_goals(path) == [Goal("cifar1", 1000, "cnn7", "paper", "auto")]
+        assert read_goals(path) == [Goal("cifar1", 1000, "cnn7", "paper", "stacked")]

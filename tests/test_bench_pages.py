@@ -1,17 +1,22 @@
-"""Pages of the documentation that are made of stored results: the leaderboard and the baselines."""
+"""Pages of the documentation that are made of stored results: leaderboard, baselines, what ours misses."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pucl.bench.grid.cells import Pipeline
+from pucl.bench.grid.grid import read_grid
 from pucl.bench.pages.baselines_page import baselines_page, read_notes
 from pucl.bench.pages.leaderboard import leaderboard
 from pucl.bench.pages.reach import Goal, read_goals
+from pucl.bench.pages.reproduction import as_markdown as misses_as_markdown
+from pucl.bench.pages.reproduction import write_page as write_reproduction
 from pucl.bench.pages.tables import make_table
 from pucl.bench.results.published import published
 from pucl.bench.results.store import read_results
+from pucl.bench.run.runner import select
 from pucl.errors import InputError
 from pucl.registry import entries
 
@@ -31,8 +36,8 @@ def test_a_ranking_without_priors() -> None:
     assert page == leaderboard(list(reversed(results())))
     ranking = page.split("### fmnist1, 1,000 labelled")[1]
     assert ranking.split("\n")[4:7] == [
-        "| 1 | puCL(auto) | improved, cnn7bn | pipeline | 94.00 (1) |",
-        "| 2 | puCL(auto) | improved, lenet5 | pipeline | 92.50 ± 0.71 (2) |",
+        "| 1 | puCL(stacked) | improved, cnn7bn | pipeline | 94.00 (1) |",
+        "| 2 | puCL(stacked) | improved, lenet5 | pipeline | 92.50 ± 0.71 (2) |",
         "| 3 | puCL(puPL) | paper, lenet5 | pipeline | 53.00 ± 3.61 (3) |",
     ]
     assert "nnPU" not in ranking and "ceiling" not in ranking
@@ -60,7 +65,7 @@ def test_outdated_results_are_marked_everywhere() -> None:
         leaderboard([line_of(line.cell, outdated=outdated, accuracy=line.accuracy) for line in results()])
         for outdated in (True, False)
     )
-    assert "| 1 | puCL(auto) | improved, cnn7bn | pipeline | 94.00 (1)* |" in page and "88.00 (1)*" in page
+    assert "| 1 | puCL(stacked) | improved, cnn7bn | pipeline | 94.00 (1)* |" in page and "88.00 (1)*" in page
     assert "* Made by an earlier revision of the code" in page
     assert "(1)* |" not in now and "88.00 (1)*" not in now and "earlier revision" not in now
 
@@ -82,9 +87,9 @@ def test_goals_beside_their_ceilings(tmp_path: Path) -> None:
     )
     rows = leaderboard(results(), read_goals(path)).split("with every label | gap |")[1].split("\n")[2:5]
     assert rows == [  # the paper's puNCE has 92.1 there
-        "| fmnist1 | 1,000 | lenet5 | improved, auto | 92.50 ± 0.71 (2) | 92.1 | +0.40 | 95.00 (1) | -2.50 |",
-        "| fmnist1 | 1,000 | cnn7bn | improved, auto | 94.00 (1) | 93.5 | +0.50 | – | – |",
-        "| fmnist1 | 1,000 | lenet5 | improved, finetune | – | 92.1 | – | 95.00 (1) | – |",
+        "| fmnist1 | 1,000 | lenet5 | improved, stacked | 92.50 ± 0.71 (2) | 92.1 | +0.40 | 95.00 (1) | -2.50 |",
+        "| fmnist1 | 1,000 | cnn7bn | improved, stacked | 94.00 (1) | 93.5 | +0.50 | – | – |",
+        "| fmnist1 | 1,000 | lenet5 | improved, stacked_finetune | not run | 92.1 | – | 95.00 (1) | – |",
     ]
     path.write_text('[[goal]]\ntasks = "digits"\nn_labelled = 100\nmethod = "naive"\ngoal = 50\n')
     blind = [baseline("naive", seeds=[seed]) for seed in (0, 1)]
@@ -102,6 +107,33 @@ def test_goals_beside_their_ceilings(tmp_path: Path) -> None:
         read_goals(path)
     with pytest.raises(InputError, match=r"nothing\.toml"):
         read_goals(tmp_path / "nothing.toml")
+
+
+def test_the_page_about_the_paper_is_what_the_results_say(tmp_path: Path) -> None:
+    page, lines = ROOT / "docs" / "reproduction.md", read_results(ROOT / "results" / "benchmark.jsonl")
+    text = page.read_text(encoding="utf-8")
+    assert f"\n\n{misses_as_markdown(lines)}\n\n" in text, "run 'pucl bench reproduction'"
+    copy = tmp_path / "page.md"
+    copy.write_text(text, encoding="utf-8")
+    write_reproduction(copy, results())
+    written = copy.read_text(encoding="utf-8")
+    assert "| pu-benchmark-1 | puCL(puPL) | fmnist1, 1,000 | 91.8 | 53.00 ± 3.61 (3) | -38.8 | – | – |" in written
+    assert "2 of 2 compared numbers differ" in written  # it is in two tables; the others have another recipe
+    assert "## Hypotheses" in written
+    near = [line_of(line.cell, accuracy=90.0, knn=91.0) for line in results()]
+    assert "0 of 2 compared numbers differ by more than 2 points." in misses_as_markdown(near)
+    copy.write_text("no marks", encoding="utf-8")
+    with pytest.raises(InputError, match="has no place for the table"):
+        write_reproduction(copy, lines)
+
+
+def test_every_run_that_the_page_about_the_paper_asks_for_is_in_its_grid() -> None:
+    cells = read_grid(ROOT / "paper" / "reproduction.toml")
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^pucl bench run paper/reproduction\.toml (.*)$", text, re.MULTILINE)
+    assert len(commands) == 7
+    for command in commands:
+        assert 0 < len(select(cells, re.findall(r"--only (\S+)", command))) < len(cells)
 
 
 def test_the_page_of_the_baselines_is_what_the_results_say() -> None:

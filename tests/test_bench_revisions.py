@@ -188,7 +188,7 @@ def test_encoders_of_stale_cells_have_revisions_of_their_own(tmp_path: Path, mon
     def refuse(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("trained again")
 
-    monkeypatch.setattr("pucl.bench.run.encoding.pretrain", refuse)
+    monkeypatch.setattr("pucl.bench.run.encoding.prepare", refuse)
     assert "trained again" in run(force=True).failed[0][1]
     assert run(stale=True).ran == 1 and run(stale=True).there == 1
     raised(monkeypatch, "losses/pucl")

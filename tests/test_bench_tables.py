@@ -31,9 +31,9 @@ def test_a_table_computed_by_hand() -> None:
     assert literal.mean == pytest.approx(53.0) and literal.std == pytest.approx(13**0.5)  # (9 + 1 + 16) / 2
     assert literal.published is not None and literal.published.accuracy == 91.8
     assert literal.difference == pytest.approx(53 - 91.8)
-    improved = rows["puCL(auto)", "improved"].entries[column]
+    improved = rows["puCL(stacked)", "improved"].entries[column]
     assert improved.values == {0: 92.0, 1: 93.0} and improved.difference == pytest.approx(92.5 - 91.8)
-    other = rows["puCL(auto)", "improved, cnn7bn"].entries[column]
+    other = rows["puCL(stacked)", "improved, cnn7bn"].entries[column]
     assert other.best and other.mean == 94.0 and other.std is None and other.p_value is None
     # The best row has one seed, so that others are compared with the best of those that have more.
     assert improved.p_value is None and literal.p_value == pytest.approx(2 / np.pi * np.arctan(1 / 83), rel=1e-6)
@@ -51,7 +51,7 @@ def test_the_paired_test() -> None:
     lines = [line for line in results() if line.cell.encoder != "cnn7bn"]
     table = make_table("pu-benchmark-1", lines)
     rows = {row.label.method: row.entries.get(("fmnist1", 1000)) for row in table.rows}
-    best, literal = rows["puCL(auto)"], rows["puCL(puPL)"]
+    best, literal = rows["puCL(stacked)"], rows["puCL(puPL)"]
     assert best is not None and best.best and best.p_value is None and literal is not None
     # Differences 42 and 41 over seeds 0 and 1: t = 41.5 / (√½ / √2) = 83 with one degree of freedom.
     assert literal.p_value == pytest.approx(2 / np.pi * np.arctan(1 / 83), rel=1e-6)
@@ -69,7 +69,7 @@ def test_the_forms_of_a_table() -> None:
     assert "92.50 ± 0.71 (2)‡" in text and "93.50 ± 0.71 (2)‡" not in text and "against ‡" in text
     assert "* Made by an earlier revision of the code" in text and "Not shown: 1 result of older configurations" in text
     markdown = write(table, "markdown")
-    assert "| puCL(auto) | improved, cnn7bn | none | **94.00 (1)**<br>[91.8 +2.20] | –<br>[89.2] |" in markdown
+    assert "| puCL(stacked) | improved, cnn7bn | none | **94.00 (1)**<br>[91.8 +2.20] | –<br>[89.2] |" in markdown
     widths = {line.count("|") for line in markdown.splitlines() if line.startswith("|")}
     assert widths == {10}
     rows = list(csv.DictReader(io.StringIO(write(table, "csv"))))
@@ -103,7 +103,7 @@ def test_the_other_tables() -> None:
     table = make_table("downstream-head", [line_of(cell) for cell in cells])
     found = {row.label.method: row.entries.get(("cifar1", 1000)) for row in table.rows}
     numbers = {name: entry.published.accuracy for name, entry in found.items() if entry and entry.published}
-    assert numbers["pu-sCL/nnPU"] == 88.4 and numbers["pu-sCL/auto"] == 90.1 and numbers["puCL/puPL"] == 92.3
+    assert numbers["pu-sCL/nnPU"] == 88.4 and numbers["pu-sCL/stacked"] == 90.1 and numbers["puCL/puPL"] == 92.3
     assert make_table("pu-benchmark-2", results()).older == 0
     with pytest.raises(InputError, match="unknown table 'pu-benchmark': did you mean"):
         make_table("pu-benchmark", [])
@@ -117,7 +117,7 @@ def test_published_numbers_are_the_reference() -> None:
 def test_a_part_of_a_table_has_our_rows_and_one_for_other_published_methods() -> None:
     parts = write(make_table("pu-benchmark-1", results()), "markdown").split("\n\n")
     first, second = (re.findall(r"^\| (puCL\S*|puNCE\S*) \| ([^|]*) \|", part, re.M) for part in parts[:2])
-    assert first == [("puCL(puPL)", "paper"), ("puCL(auto)", "improved"), ("puCL(auto)", "improved, cnn7bn"),
+    assert first == [("puCL(puPL)", "paper"), ("puCL(stacked)", "improved"), ("puCL(stacked)", "improved, cnn7bn"),
                      ("puNCE(puPL)", "published"), ("puCL(ceiling)", "improved")]  # fmt: skip
     assert second == [("puCL(puPL)", "paper"), ("puNCE(puPL)", "published")]
 

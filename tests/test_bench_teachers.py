@@ -43,7 +43,9 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path, monkeypatch: pytest.Monkey
     (asked,) = cells_in({**content, "readout": {"taught": matched}, "block": [block]})
     assert done(*run_unit([asked], tmp_path)).accuracy != line.accuracy, "asked about views"
     own = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "encoder": "mlp"}}
-    both = cells_in({**content, "readout": {"taught": own}, "block": [{**block, "readouts": ["auto", "taught"]}]})
+    both = cells_in(
+        {**content, "readout": {"taught": own}, "block": [{**block, "readouts": ["kernel_cvir", "taught"]}]}
+    )
     (unit,) = units(both)
     with monkeypatch.context() as patched:
         fitted: list[str] = []
@@ -54,7 +56,9 @@ def test_a_cell_learns_from_a_teacher(tmp_path: Path, monkeypatch: pytest.Monkey
 
         patched.setattr("pucl.bench.run.work.fit_readout", watched)
         again = run_unit(unit, tmp_path)
-    assert all(one.line is not None for one in again) and fitted == ["auto", "taught"], "its teacher is there already"
+    assert all(one.line is not None for one in again) and fitted == ["kernel_cvir", "taught"], (
+        "its teacher is there already"
+    )
     oracle = {**TAUGHT, "teacher": {**TAUGHT["teacher"], "readout": "nnpu"}}
     (spoilt,) = cells_in({**content, "readout": {"taught": oracle}, "block": [block]})
     assert spoilt.prior == "oracle", "what the teacher is given, the pupil is given"

@@ -16,15 +16,18 @@ from pucl.bench.results.revisions import revisions_of
 from pucl.bench.results.store import read_results
 from pucl.bench.run import exam as exams
 from pucl.bench.run import stages, work
+from pucl.bench.run.encoding import EncoderStore
 from pucl.bench.run.exam import pose
 from pucl.bench.run.runner import plan, sweep
-from pucl.bench.run.stages import Embedded
+from pucl.bench.run.stages import Embedded, fit_readout
 from pucl.bench.run.work import Bench
 from pucl.data import load
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.plain import raw_encoder
 from pucl.errors import RunError
+from pucl.heads.scaling import Scaling
+from pucl.numerics.logistic import fit_logistic
 from pucl.pseudo_labels import pseudo_label
 
 from bench_examples import SMALL, baseline, cells_in, cells_of, cells_with, done, line_of, run_unit
@@ -34,9 +37,9 @@ from bench_examples import SMALL, baseline, cells_in, cells_of, cells_with, done
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, ResultLine]]:
     """One encoder by puNCE with an estimated prior, every kind of readout on it."""
     folder = tmp_path_factory.mktemp("encoders")
-    tuned = {"quick": {"labeller": "auto", "head": "finetune", "head_options": {"epochs": 1, "view": "shift"}}}
+    tuned = {"quick": {"labeller": "kernel_cvir", "head": "finetune", "head_options": {"epochs": 1, "view": "shift"}}}
     true = {"true": {"labeller": "truth", "head": "finetune", "head_options": {"epochs": 1, "renew": False}}}
-    readouts = ["pupl", "auto", "nnpu", "knn", "ceiling", "quick", "true"]
+    readouts = ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true"]
     block = {**SMALL["block"][0], "objectives": ["punce"], "prior": "bbe", "readouts": readouts}
     unit = cells_in({**SMALL, "readout": {**tuned, **true}, "block": [block]})
     lines = [done(outcome) for outcome in run_unit(unit, folder)]
@@ -46,24 +49,42 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 @pytest.mark.slow
 def test_every_readout_is_measured(measured: tuple[Path, dict[str, ResultLine]]) -> None:
     _, lines = measured
-    assert list(lines) == ["pupl", "auto", "nnpu", "knn", "ceiling", "quick", "true"]
+    assert list(lines) == ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true"]
     metrics = {readout: line.metrics for readout, line in lines.items()}
     shared = {"accuracy", "knn", "linear_probe", "loss", "encoder_given_prior"}
     graded = {*shared, "f1", "auc"}
     assert set(metrics["knn"]) == shared and metrics["knn"]["accuracy"] == metrics["knn"]["knn"]
     assert set(metrics["ceiling"]) == graded and set(metrics["nnpu"]) == {*graded, "given_prior"}
-    for readout in ("pupl", "auto", "quick"):
+    for readout in ("pupl", "kernel_cvir", "quick"):
         assert set(metrics[readout]) == {*graded, "pseudo_label_accuracy", "estimated_prior"}
     assert len({(m["knn"], m["linear_probe"], m["loss"]) for m in metrics.values()}) == 1  # one encoder
     assert metrics["nnpu"]["given_prior"] == pytest.approx(0.504, abs=0.01)  # the true one
     assert metrics["nnpu"]["encoder_given_prior"] != metrics["nnpu"]["given_prior"]
     assert metrics["ceiling"]["accuracy"] > metrics["pupl"]["accuracy"]
-    line = lines["auto"]
+    line = lines["kernel_cvir"]
     assert line.key == line.cell.key and line.origin.commit == "here" and line.revisions == revisions_of(line.cell)
     assert isinstance(line.cell, Pipeline) and line.cell.readout.labeller == "kernel_cvir"
     assert line.encoder_seconds is not None and line.encoder_seconds > 0
     assert {"python", "torch", "pucl"} <= line.origin.versions.keys() and line.time.endswith("+00:00")
     assert ResultLine.from_dict(json.loads(json.dumps(line.to_dict()))) == line
+
+
+@pytest.mark.slow
+def test_pupl_to_the_letter_takes_hard_labels_and_moves_nothing(tmp_path: Path) -> None:
+    cells = cells_of(readouts=["pupl", "pupl_hard", "pupl_released"])
+    soft, hard, released = (done(outcome) for outcome in run_unit(cells, tmp_path))
+    label = "pseudo_label_accuracy"
+    assert soft.metrics[label] == hard.metrics[label] != released.metrics[label]
+    observed, exam = pose(cells[0].place)
+    trained = EncoderStore(tmp_path, "cpu").encoder(cells[0].encoder_cell, observed, exam)
+    rows = Embedded(trained.encoder, observed, "cpu")
+    pseudo = rows.pseudo(cells[1].readout, None)
+    scaling = Scaling.of(rows.z)
+    layer = fit_logistic(scaling(rows.z), pseudo.labels, torch.ones(len(rows.z)), l2=1e-3)
+    scored = fit_readout(cells[1].readout, rows, exam).score
+    assert scored is not None
+    expected = layer(scaling(rows.z)).squeeze(1)
+    assert torch.allclose(scored(observed.x), expected, atol=1e-4)
 
 
 def test_on_a_collapsed_encoder_every_row_is_called_positive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +107,7 @@ def test_an_encoder_is_trained_once_and_checked(
     def refuse(*_: Any, **__: Any) -> Any:
         raise RunError("trained again")
 
-    monkeypatch.setattr("pucl.bench.run.encoding.pretrain", refuse)
+    monkeypatch.setattr("pucl.bench.run.encoding.prepare", refuse)
     cell = lines["pupl"].cell
     (outcome,) = run_unit([cell], folder)
     assert done(outcome).metrics == lines["pupl"].metrics

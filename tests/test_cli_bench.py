@@ -90,7 +90,7 @@ def test_a_killed_sweep_goes_on(smoke: tuple[Path, str]) -> None:
     assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in read_grid(SMOKE))
     assert all(line["commit"] == "here" and line["hardware"].endswith(", 1 thread") for line in lines)
     assert len(list((results.parent / "encoders").glob("*/encoder.json"))) == 4  # two objectives, two seeds
-    assert "] digits 100 seed 1 pucl+auto (quick, small_cnn): accuracy " in out
+    assert "] digits 100 seed 1 pucl+kernel_cvir (quick, small_cnn): accuracy " in out
 
 
 @pytest.mark.slow

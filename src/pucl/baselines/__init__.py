@@ -8,8 +8,8 @@ author's code. What all of them share, and where all of them differ from the ori
   positives inside U.
 - Inputs are standardised by channel or feature; networks have one logit, where some authors have a softmax of two.
 - On a GPU networks compute in bfloat16, with weights, losses and optimisers in float32.
-- Nothing is ever chosen by looking at test labels. The last epoch counts, or the epoch with the best *PU* validation
-  value where the method says so.
+- No run chooses by test labels: the last epoch counts, or the epoch with the best *PU* validation value where the
+  method says so. Some defaults and presets were set with test accuracies in view; the head of LOG.md lists them.
 """
 
 import inspect

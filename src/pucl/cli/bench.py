@@ -249,3 +249,19 @@ def tables(
     check_file("pucl bench tables", "--out", out)
     write_page(out, read_table_lines(results, missing_ok=results == TABLES))
     typer.echo(f"Tables: {out}")
+
+
+@app.command(cls=Verb)
+def reproduction(
+    page: Annotated[Path, typer.Option(help="The page whose table is written anew.")] = Path("docs/reproduction.md"),
+    results: Results = RESULTS,
+) -> None:
+    """Write the published numbers that ours misses into the page about them.
+
+    Example: pucl bench reproduction
+    """
+    from pucl.bench.pages.reproduction import write_page
+    from pucl.bench.results.store import read_results
+
+    write_page(page, read_results(results, missing_ok=results == RESULTS))
+    typer.echo(f"Reproduction: {page}")

@@ -17,7 +17,8 @@ class Dataset:
     """A task with its truth: rows to train on, rows held out for the final evaluation.
 
     Images are n × c × h × w, tables and vectors n × d. ``y`` is True for the positive class. ``x_unlabelled`` are rows
-    without a known class, if the data set has any: they can only be part of U.
+    without a known class, if the data set has any: they can only be part of U. ``classes_train`` are the classes, of
+    several that make up a side, of the training rows, where there are such.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Dataset:
     x_test: NDArray[Any]
     y_test: NDArray[np.bool_]
     x_unlabelled: NDArray[Any] | None = None
+    classes_train: NDArray[Any] | None = None
 
     @property
     def prior(self) -> float:

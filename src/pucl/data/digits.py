@@ -22,6 +22,7 @@ def digits(*, seed: int = 0, test_share: float = 0.3) -> Dataset:
     bunch = load_digits()
     x = (bunch.images[:, None] * (255 / 16)).round().astype(np.uint8)  # 0..16 in the file; (n, 1, 8, 8)
     y = np.isin(bunch.target, POSITIVE)
-    parts = train_test_split(x, y, test_size=test_share, stratify=bunch.target, random_state=seed)
-    x_train, x_test, y_train, y_test = parts
-    return Dataset("digits", "image", "odd", "even", x_train, y_train, x_test, y_test)
+    target = bunch.target
+    parts = train_test_split(x, y, target, test_size=test_share, stratify=target, random_state=seed)
+    x_train, x_test, y_train, y_test, classes, _ = parts
+    return Dataset("digits", "image", "odd", "even", x_train, y_train, x_test, y_test, classes_train=classes)

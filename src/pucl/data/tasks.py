@@ -45,15 +45,15 @@ def binary_task(
             allowed = "one with images of every class of the task"
             raise bad_argument(name, f"the {which} split", allowed, Described(f"none of {', '.join(lacking)}"))
     groups = [[names.index(label) for label in group] for group in (positive, negative)]
-    (x_train, y_train), (x_test, y_test) = (_select(split, *groups) for split in (train, test))
+    (x_train, y_train, classes), (x_test, y_test, _) = (_select(split, *groups) for split in (train, test))
     texts = ", ".join(positive), ", ".join(negative)
-    return Dataset(name, "image", *texts, x_train, y_train, x_test, y_test, x_unlabelled)
+    return Dataset(name, "image", *texts, x_train, y_train, x_test, y_test, x_unlabelled, classes)
 
 
 def _select(
     split: Split, positive: Sequence[int], negative: Sequence[int]
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """The images of either group of classes and whether they are positive."""
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.int64]]:
+    """The images of either group of classes, whether they are positive, and their classes."""
     truth = np.isin(split.classes, positive)
     used = truth | np.isin(split.classes, negative)
-    return (split.x, truth) if used.all() else (split.x[used], truth[used])
+    return (split.x, truth, split.classes) if used.all() else (split.x[used], truth[used], split.classes[used])

@@ -14,7 +14,7 @@ from pucl.ranking.purity import told_apart
 REPLICATES, MAX_ROWS = 60, 20_000  # of the bootstrap, and rows of P and of U in it
 LOW, HIGH = 0.05, 0.95  # quantiles of the replicates
 FEWEST = 50  # labelled rows below which nothing shows that the classes separate
-CLEAR_AUC = 0.92  # of P against the negatives that π_low implies, one standard error taken off
+CLEAR_AUC = 0.9  # of P against the negatives that π_low implies, one standard error taken off
 CLEAR_RECALL, CLEAR_PRECISION = 0.8, 0.8  # of which P's tail is looked at, and what π_low implies there
 ALLOWANCE = 0.9  # of π_low: the low end that is reported, for negatives that look like positives everywhere
 
@@ -38,7 +38,7 @@ def plausible_share(
 
     The scores *separate* if the smallest plausible share already explains nearly all of P:
 
-        (AUC_PU − σ − π_low/2) / (1 − π_low) ≥ 0.92    and    π_low / ρ(c_0.8) ≥ 0.8
+        (AUC_PU − σ − π_low/2) / (1 − π_low) ≥ 0.9    and    π_low / ρ(c_0.8) ≥ 0.8
 
     where the left side of the first is the AUC of P against the negatives that π_low implies, one standard error σ
     taken off, and the second the precision that π_low implies where 80 % of P lie above c. Fewer than 50 labelled rows

@@ -14,7 +14,7 @@ FREE = ("compile", "capture", "resident")
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Optimisation of the contrastive stage; the defaults are those of the paper.
+    """Optimisation of the contrastive stage; by default as in the paper, or in the authors' code where it is silent.
 
     Attributes:
         epochs: passes over the data.

@@ -79,7 +79,7 @@ def pretrain(
         temperature: τ of the objective.
         prior: π, for objectives that need it.
         classes: the class of every row, 1 or 0, for ``"scl"`` alone: a reference that knows every label.
-        config: how to train; by default the paper's settings, with a batch no larger than the data.
+        config: how to train; by default `TrainConfig()`, with a batch no larger than the data.
         device: where to train; a GPU if there is one.
         on_epoch: called after every epoch, with its loss, learning rate, speed and health.
         progress: show a live bar on the terminal.

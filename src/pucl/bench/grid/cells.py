@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeAlias, TypeGuard, get_type_hints
+from typing import TypeAlias, TypeGuard
 
-from pucl.bench.grid.decode import Option, Options, as_table, decode, from_json, resolved, values_of
+from pucl.bench.grid.decode import Option, Options, as_table, decode
 from pucl.bench.grid.identity import canonical, key_of
-from pucl.errors import bad_argument, blamed_on, check_known
+from pucl.bench.grid.place import OWNER, Place
+from pucl.bench.grid.recipes import PretrainRecipe
+from pucl.errors import bad_argument, check_known
 from pucl.registry import entries
-from pucl.training.config import FREE, TrainConfig
 
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
@@ -23,72 +24,8 @@ PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encode
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 PU_HEADS = ("nnpu", "upu")  # heads that need no labeller
 KNN_OPTIONS: Mapping[str, float] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
-NOT_IN_RECIPES = ("seed", *FREE)  # of the place, or without influence on what is computed
 OPTIONS, TOLD = "objective_options", "told every label"
-OWNER = "a cell"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a cell is measured: all that decides which rows are labelled.
-
-    Attributes:
-        task: a registered data set.
-        setting: how P and U were drawn, see `pucl.make_pu`.
-        n_labelled: the number of labelled positives.
-        seed: of the split and of everything else that is drawn.
-    """
-
-    task: str
-    setting: str
-    n_labelled: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class PretrainRecipe:
-    """How an encoder is trained, every number written out.
-
-    Attributes:
-        training: the optimisation; its seed is that of the place.
-        temperature: τ of the objective.
-        view: a registered view.
-        view_options: of the view.
-        withheld: the share of the labelled rows whose labels the encoder does not see.
-    """
-
-    training: TrainConfig
-    temperature: float
-    view: str
-    view_options: Options
-    withheld: float = 0.0
-
-    def to_dict(self) -> dict[str, Option]:
-        """One table, with the values of `training` in it; options that are switched off are left out."""
-        options = resolved("recipe", values_of(TrainConfig), _changed(self.training), without=NOT_IN_RECIPES)
-        options["temperature"] = self.temperature
-        options |= {"withheld": self.withheld} if self.withheld else {}
-        return {**options, "view": self.view, "view_options": self.view_options}
-
-    @classmethod
-    def from_dict(cls, content: object) -> "PretrainRecipe":
-        """What `to_dict` wrote; a value that is missing and not switched off by default is an error."""
-        table = dict(as_table(OWNER, "recipe", content))
-        own = {name: table.pop(name, None) for name in ("temperature", "view", "view_options")}
-        withheld = decode(float, table.pop("withheld", 0.0), owner=OWNER, key="withheld")
-        written = resolved("recipe", values_of(TrainConfig), {}, without=NOT_IN_RECIPES)
-        for name in written:
-            if name not in table:
-                raise bad_argument(OWNER, f"{name} of its recipe", "given", None)
-        kinds = get_type_hints(TrainConfig)
-        given = resolved("recipe", values_of(TrainConfig), table, kinds=kinds, without=NOT_IN_RECIPES)
-        return cls(
-            TrainConfig(**from_json(given)),
-            decode(float, own["temperature"], owner=OWNER, key="temperature"),
-            decode(str, own["view"], owner=OWNER, key="view"),
-            as_table(OWNER, "view_options", own["view_options"]),
-            withheld,
-        )
+PRIOR_ERROR, EPOCH = "prior_error", "epoch"  # keys that are there only where they are not 0 or the last
 
 
 @dataclass(frozen=True)
@@ -124,7 +61,9 @@ class Readout:
         table = dict(as_table(OWNER, "readout", content))
         taught = table.pop(TEACHER, None)
         readout = decode(_PlainReadout, table, owner=OWNER, key="readout")
-        teacher = None if taught is None else Pipeline.from_dict({**asdict(place), **as_table(OWNER, TEACHER, taught)})
+        teacher = (
+            None if taught is None else Pipeline.from_dict({**place.to_dict(), **as_table(OWNER, TEACHER, taught)})
+        )
         return cls(**{field.name: getattr(readout, field.name) for field in fields(readout)}, teacher=teacher)
 
 
@@ -150,11 +89,12 @@ class EncoderCell:
     recipe: PretrainRecipe
     prior: str | None
     objective_options: Options = field(default_factory=dict)
+    prior_error: float = 0.0
 
     def to_dict(self) -> dict[str, Option]:
-        """One flat table; options of the objective where there are some."""
-        own = {"encoder": self.encoder, "objective": self.objective, "recipe": self.recipe.to_dict()}
-        return {**asdict(self.place), **own, "prior": self.prior, **_if_any(self.objective_options)}
+        """One flat table; options of the objective and an error of the prior where there are some."""
+        own: Options = {"encoder": self.encoder, "objective": self.objective, "recipe": self.recipe.to_dict()}
+        return {**self.place.to_dict(), **own, "prior": self.prior, **_if_any(self.objective_options, self.prior_error)}
 
     @cached_property
     def key(self) -> str:
@@ -164,7 +104,7 @@ class EncoderCell:
     def without_labels(self) -> "EncoderCell":
         """The same encoder trained by ssCL, which needs no prior and no label: π is estimated on its embeddings."""
         recipe = replace(self.recipe, withheld=0.0)
-        return replace(self, objective=PLAIN, prior=None, recipe=recipe, objective_options={})
+        return replace(self, objective=PLAIN, prior=None, recipe=recipe, objective_options={}, prior_error=0.0)
 
 
 @dataclass(frozen=True)
@@ -180,6 +120,7 @@ class Pipeline:
         encoder_prior: what the objective is given of π: nothing, "oracle" or the name of an estimator.
         readout: what reads the embeddings.
         objective_options: options of the objective that differ from its defaults.
+        prior_error: ε, where "oracle" stands for (1 + ε) times the true π.
     """
 
     place: Place
@@ -190,6 +131,7 @@ class Pipeline:
     encoder_prior: str | None
     readout: Readout
     objective_options: Options = field(default_factory=dict)
+    prior_error: float = 0.0
 
     @cached_property
     def key(self) -> str:
@@ -206,8 +148,19 @@ class Pipeline:
     @property
     def encoder_cell(self) -> EncoderCell:
         """What decides the encoder; `recipe_name` is only a name for numbers that are all in `recipe`."""
-        options = self.objective_options
-        return EncoderCell(self.place, self.encoder, self.objective, self.recipe, self.encoder_prior, options)
+        own = self.place, self.encoder, self.objective, self.recipe, self.encoder_prior, self.objective_options
+        return EncoderCell(*own, self.prior_error if self.encoder_prior == ORACLE else 0.0)
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch after which kNN looks at the encoder; None for the last one."""
+        epoch = self.readout.head_options.get(EPOCH)
+        return epoch if isinstance(epoch, int) else None
+
+    @property
+    def changes(self) -> dict[str, Option]:
+        """What it varies of what the benchmark holds fixed: the draw of P and U, an error of π, the epoch."""
+        return _changes(self.place, self.prior_error) | ({EPOCH: self.epoch} if self.epoch else {})
 
     @property
     def knows_classes(self) -> bool:
@@ -224,10 +177,16 @@ class Pipeline:
     @property
     def name(self) -> str:
         """One line for people; ``--only`` looks for words in it."""
-        more = f", prior {self.prior}" if self.prior else ""
-        more += f", {TOLD}" if self.knows_classes else ""
+        more = _prior_words(self.prior, self.prior_error) + (f", {TOLD}" if self.knows_classes else "")
         objective = " ".join((self.objective, *option_words(self.objective_options)))
-        return f"{_words(self.place)} {objective}+{self.readout.name} ({self.recipe_name}, {self.encoder}{more})"
+        readout = self.readout.name + (f" {EPOCH}={self.epoch}" if self.epoch else "")
+        return f"{self.place.words} {objective}+{readout} ({self.recipe_name}, {self.encoder}{more})"
+
+    def with_prior_error(self, error: float) -> "Pipeline":
+        """The same with "oracle" as (1 + ε) times the true prior, for its teacher too."""
+        teacher = self.readout.teacher
+        taught = teacher.with_prior_error(error) if teacher is not None and teacher.prior == ORACLE else teacher
+        return replace(self, prior_error=error, readout=replace(self.readout, teacher=taught))
 
     def at(self, place: Place) -> "Pipeline":
         """The same at another place, its teacher too."""
@@ -239,17 +198,17 @@ class Pipeline:
         """All but the place, as a table."""
         own = {name: getattr(self, name) for name in ("encoder", "objective", "recipe_name", "encoder_prior")}
         parts = {"recipe": self.recipe.to_dict(), "readout": self.readout.to_dict()}
-        return {**own, **parts, **_if_any(self.objective_options)}
+        return {**own, **parts, **_if_any(self.objective_options, self.prior_error)}
 
     def to_dict(self) -> dict[str, Option]:
         """One table with tables for recipe and readout in it."""
-        return {**asdict(self.place), **self.method()}
+        return {**self.place.to_dict(), **self.method()}
 
     @classmethod
     def from_dict(cls, content: object) -> "Pipeline":
         """What `to_dict` wrote; anything else is one error."""
         table = dict(as_table(OWNER, "its configuration", content))
-        place = _place(table)
+        place = Place.taken_from(table)
         check_known(OWNER, "key", table, [field.name for field in fields(cls)])
         names = ("encoder", "objective", "recipe_name")
         encoder, objective, recipe_name = (decode(str, table.get(name), owner=OWNER, key=name) for name in names)
@@ -259,7 +218,8 @@ class Pipeline:
         recipe = PretrainRecipe.from_dict(table.get("recipe"))
         readout = Readout.from_dict(table.get("readout"), place)
         options = as_table(OWNER, OPTIONS, table.get(OPTIONS, {}))
-        return cls(place, encoder, objective, recipe_name, recipe, prior, readout, options)
+        error = _error_in(table)
+        return cls(place, encoder, objective, recipe_name, recipe, prior, readout, options, error)
 
 
 @dataclass(frozen=True)
@@ -272,6 +232,7 @@ class Baseline:
         encoder: a registered encoder; None for the method's own.
         prior: what it is given of π: nothing, "oracle" or the name of an estimator.
         settings: every number.
+        prior_error: ε, where "oracle" stands for (1 + ε) times the true π.
     """
 
     place: Place
@@ -279,6 +240,7 @@ class Baseline:
     encoder: str | None
     prior: str | None
     settings: Options
+    prior_error: float = 0.0
 
     @cached_property
     def key(self) -> str:
@@ -298,20 +260,31 @@ class Baseline:
     @property
     def name(self) -> str:
         """One line for people; ``--only`` looks for words in it."""
-        prior = f", prior {self.prior}" if self.prior else ""
-        return f"{_words(self.place)} {self.method} ({self.encoder or 'own encoder'}{prior})"
+        prior = _prior_words(self.prior, self.prior_error)
+        return f"{self.place.words} {self.method} ({self.encoder or 'own encoder'}{prior})"
+
+    def with_prior_error(self, error: float) -> "Baseline":
+        """The same with "oracle" as (1 + ε) times the true prior."""
+        return replace(self, prior_error=error)
+
+    @property
+    def changes(self) -> dict[str, Option]:
+        """What it varies of what the benchmark holds fixed: the draw of P and U, an error of π."""
+        return _changes(self.place, self.prior_error)
 
     def to_dict(self) -> dict[str, Option]:
         """One table."""
         own = {name: getattr(self, name) for name in ("encoder", "prior", "method", "settings")}
-        return {**asdict(self.place), **own}
+        return {**self.place.to_dict(), **own, **_if_any({}, self.prior_error)}
 
     @classmethod
     def from_dict(cls, content: object) -> "Baseline":
         """What `to_dict` wrote; anything else is one error."""
         table = dict(as_table(OWNER, "its configuration", content))
-        place = _place(table)
-        return cls(place, **asdict(decode(_PlainBaseline, table, owner=OWNER)))
+        place = Place.taken_from(table)
+        error = _error_in(table)
+        table.pop(PRIOR_ERROR, None)
+        return cls(place, **asdict(decode(_PlainBaseline, table, owner=OWNER)), prior_error=error)
 
 
 @dataclass(frozen=True)
@@ -354,11 +327,6 @@ def is_estimated(prior: str | None) -> TypeGuard[str]:
     return prior not in (None, ORACLE)
 
 
-def usual_setting(task: str) -> str:
-    """The setting of a task in the paper, and the default."""
-    return "single-set" if task.startswith("stl") else "case-control"
-
-
 def units(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Groups of cells that share an encoder, and each baseline alone, in the order in which they first occur."""
     groups: dict[str, list[Cell]] = {}
@@ -368,21 +336,18 @@ def units(cells: Iterable[Cell]) -> list[list[Cell]]:
     return list(groups.values())
 
 
-def _if_any(options: Options) -> dict[str, Option]:
-    """The options of an objective as a part of a table, which without any has no such key."""
-    return {OPTIONS: dict(options)} if options else {}
+def _if_any(options: Options, prior_error: float) -> dict[str, Option]:
+    """Options of an objective and the error of a prior as parts of a table, which without any has no such keys."""
+    return ({OPTIONS: dict(options)} if options else {}) | ({PRIOR_ERROR: prior_error} if prior_error else {})
 
 
-def _place(table: dict[str, Option]) -> Place:
-    """The place in a table, which is taken out of it."""
-    own = {field.name: table.pop(field.name, None) for field in fields(Place)}
-    with blamed_on(OWNER):
-        return decode(Place, own, owner="place")
+def _error_in(table: Options) -> float:
+    return decode(float, table.get(PRIOR_ERROR, 0.0), owner=OWNER, key=PRIOR_ERROR)
 
 
-def _words(place: Place) -> str:
-    return f"{place.task} {place.n_labelled} seed {place.seed}"
+def _changes(place: Place, prior_error: float) -> dict[str, Option]:
+    return place.changes | ({PRIOR_ERROR: prior_error} if prior_error else {})
 
 
-def _changed(config: TrainConfig) -> Options:
-    return {name: value for name, value in values_of(config).items() if name not in NOT_IN_RECIPES}
+def _prior_words(prior: str | None, error: float) -> str:
+    return (f", prior {prior}" if prior else "") + (f" {PRIOR_ERROR}={error:g}" if error else "")

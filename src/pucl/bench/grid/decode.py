@@ -75,14 +75,19 @@ def one_or_more(where: str = "") -> Check:
 
 def counts(low: int, high: int | None = None) -> Check:
     """A whole number within [low, high] or a list of them, as a list."""
+    return one_or_several(lambda owner, key, value: check_count(owner, key, value, low=low, high=high))
 
-    def check(owner: str, key: str, value: Any) -> list[int]:
+
+def one_or_several(check: Check) -> Check:
+    """One value or a list of them, as a list; `check` takes owner, key and one value and returns it or raises."""
+
+    def each(owner: str, key: str, value: Any) -> list[Any]:
         values = value if isinstance(value, list) else [value]
         if not values:
-            raise bad_argument(owner, key, "a list of whole numbers", value)
-        return [check_count(owner, key, number, low=low, high=high) for number in values]
+            raise bad_argument(owner, key, "one value or a list of some", value)
+        return [check(owner, key, number) for number in values]
 
-    return check
+    return each
 
 
 def as_table(owner: str, key: str, value: object) -> Options:

@@ -16,6 +16,9 @@ recipes = ["paper"]
 readouts = ["pupl", "nnpu"]
 prior = "oracle"                      # for those that need one; or a table by objective or method
 objective_options = { punce = { variant = ["paper", "released"] } }  # a list: each of them
+n_unlabelled = [5000, 20000]          # what an ablation varies, a value or a list: see `Places`
+prior_error = [-0.2, 0.0, 0.2]        # "oracle" is then (1 + ε) π
+knn_every = 20                        # kNN on the true labels after every 20 epochs, a cell each
 
 [[block]]                             # baselines
 methods = ["nnpu", "vpu"]
@@ -29,18 +32,20 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import (
+    EPOCH,
     ITS_BASELINE,
     OPTIONS,
+    ORACLE,
+    PRIOR_ERROR,
     SUPERVISED,
     TEACHER,
     Baseline,
     Cell,
     Pipeline,
-    Place,
     needs_classes,
 )
 from pucl.bench.grid.decode import (
@@ -52,46 +57,65 @@ from pucl.bench.grid.decode import (
     decode,
     from_json,
     one_or_more,
+    one_or_several,
     read_toml,
     resolved,
     values_of,
 )
 from pucl.bench.grid.objectives import option_sets
-from pucl.bench.grid.readouts import check_prior, read_teacher, resolve_readout
+from pucl.bench.grid.place import RANDOM, USUAL, Place, check_place
+from pucl.bench.grid.readouts import KNN_READOUT, check_own_names, check_prior, read_teacher, resolve_readout
 from pucl.bench.grid.recipes import resolve_recipe
 from pucl.data.pu_split import SETTINGS
 from pucl.deprecation import with_new_names
-from pucl.errors import Described, bad_argument, blamed_on, check_known
+from pucl.errors import Described, bad_argument, blamed_on, check_known, is_number
 from pucl.registry import Entry, entries, get
 
 if TYPE_CHECKING:
     from pucl.baselines import Settings
 
-PLACE = ("tasks", "n_labelled", "setting", "seeds", "encoder", "prior")
-SHARED = (*PLACE, "recipes", "readouts", OPTIONS)
+KNN_EVERY = "knn_every"
+PLACE = ("tasks", "n_labelled", "setting", "seeds", *USUAL, "encoder", "prior", PRIOR_ERROR)
+SHARED = (*PLACE, "recipes", "readouts", OPTIONS, KNN_EVERY)
 DEFINITIONS = ("recipe", "readout", "settings")
 PIPELINE, BASELINE = "objectives", "methods"
 BLOCK = "block"
 NONE: Options = MappingProxyType({})
 LAST_SEED = 2**32 - 1  # of scikit-learn's generators
 
+C = TypeVar("C", Pipeline, Baseline)
+
 names = one_or_more(" in every block or above them")
 Names = Annotated[list[str], names]
 
 
+def _error(owner: str, key: str, value: Any) -> float:
+    if not is_number(value) or value <= -1:
+        raise bad_argument(owner, key, "a number > -1: a method is given (1 + it) times the true prior", value)
+    return float(value)
+
+
+def _given(_owner: str, _key: str, value: Any) -> Any:
+    return value  # checked with the place it makes
+
+
 @dataclass(frozen=True)
 class Places:
-    """The part of a block that says where its cells are measured."""
+    """The part of a block that says where its cells are measured: one value or a list of each."""
 
     tasks: Names
     n_labelled: Annotated[list[int], counts(low=1)]
     seeds: Annotated[list[int], counts(low=0, high=LAST_SEED)]
     setting: Names
+    n_unlabelled: Annotated[list[int | None], one_or_several(_given)]
+    true_prior: Annotated[list[float | None], one_or_several(_given)]
+    labelled: Annotated[list[str], one_or_several(_given)]
 
     def product(self) -> Iterator[Place]:
         """Every place, tasks first."""
-        for task, setting, n, seed in product(self.tasks, self.setting, self.n_labelled, self.seeds):
-            yield Place(task, setting, n, seed)
+        draws = list(product(self.n_unlabelled, self.true_prior, self.labelled))
+        for task, setting, n, draw, seed in product(self.tasks, self.setting, self.n_labelled, draws, self.seeds):
+            yield Place(task, setting, n, seed, *draw)
 
 
 @dataclass(frozen=True)
@@ -116,6 +140,7 @@ class Grid:
         content = with_new_names(name, content, renames.GRID)
         check_known(name, "key", content, (*SHARED, *DEFINITIONS, BLOCK))
         self.defined = {key: as_table(name, key, content.get(key, {})) for key in DEFINITIONS}
+        check_own_names(name, self.defined["readout"])
         if settings := self.defined["settings"]:
             check_known(f"{name}: settings", "baselines", settings, _methods())
         shared = {key: value for key, value in content.items() if key in SHARED}
@@ -131,18 +156,26 @@ class Grid:
         cells: dict[str, Cell] = {}
         for block in self.blocks:
             made: Iterator[Cell] = self._pipelines(block) if PIPELINE in block else self._baselines(block)
-            for cell in made:
+            own = list(made)
+            for cell in own:
                 cells.setdefault(cell.key, cell)
+            if block.get(PRIOR_ERROR) is not None and not any(cell.prior == ORACLE for cell in own):
+                allowed = "left out of a block none of whose cells is given the true prior"
+                raise bad_argument(self.name, PRIOR_ERROR, allowed, block[PRIOR_ERROR])
         return list(cells.values())
 
     def _places(self, block: Options) -> list[Place]:
         """Task, setting, number of labels and seed: what decides who is labelled."""
-        given = {key: block.get(key) for key in ("tasks", "n_labelled", "seeds")}
-        places = decode(Places, {**given, "setting": block.get("setting", "case-control")}, owner=self.name)
+        given = {key: block.get(key) for key in ("tasks", "n_labelled", "seeds", *USUAL)}
+        usual = {"setting": block.get("setting", "case-control"), "labelled": block.get("labelled", RANDOM)}
+        places = decode(Places, {**given, **usual}, owner=self.name)
         for task in places.tasks:
             self._registered("datasets", "tasks", task)
         check_known(self.name, "setting", places.setting, SETTINGS)
-        return list(places.product())
+        made = list(places.product())
+        for place in made:
+            check_place(self.name, place)
+        return made
 
     def _pipelines(self, block: Options) -> Iterator[Pipeline]:
         given = decode(Pipelines, {key: block.get(key) for key in (PIPELINE, "recipes", "readouts")}, owner=self.name)
@@ -153,8 +186,27 @@ class Grid:
             if key not in made:
                 encoder = str(self._encoder("encoder", block.get("encoder"), place.task, required=True))
                 make = partial(self._pipeline, block, place, objective, encoder, recipe)
-                made[key] = [make(readout, options=own) for own, readout in product(options[objective], given.readouts)]
+                own = [make(readout, options=some) for some, readout in product(options[objective], given.readouts)]
+                made[key] = self._varied(block, [*own, *self._over_epochs(block, own)])
             yield from (pipeline.at(place) for pipeline in made[key])
+
+    def _over_epochs(self, block: Options, pipelines: list[Pipeline]) -> Iterator[Pipeline]:
+        """Nearest neighbours on the encoders of some pipelines, after every k epochs and after the last."""
+        if block.get(KNN_EVERY) is None:
+            return
+        for pipeline in {cell.encoder_cell.key: cell for cell in pipelines}.values():
+            last, plain = pipeline.recipe.training.epochs, resolve_readout(KNN_READOUT, {})
+            yield replace(pipeline, readout=plain)
+            for every in counts(low=1, high=last)(self.name, KNN_EVERY, block[KNN_EVERY]):
+                for epoch in range(every, last, every):
+                    yield replace(pipeline, readout=replace(plain, head_options={**plain.head_options, EPOCH: epoch}))
+
+    def _varied(self, block: Options, cells: list[C]) -> list[C]:
+        """Cells with every error of the true prior that the block asks for; those that are not given it once."""
+        if block.get(PRIOR_ERROR) is None:
+            return cells
+        errors = one_or_several(_error)(self.name, PRIOR_ERROR, block[PRIOR_ERROR])
+        return [cell.with_prior_error(error) for cell in cells for error in (errors if cell.prior == ORACLE else [0.0])]
 
     def _pipeline(
         self, block: Options, place: Place, objective: str, encoder: str, recipe: str, readout: str,
@@ -197,7 +249,7 @@ class Grid:
 
         methods = names(self.name, BASELINE, block.get(BASELINE))
         check_known(f"{self.name}: {BASELINE}", "baselines", methods, _methods())
-        made: dict[tuple[str, str], Baseline] = {}  # the same for all seeds and numbers of labels
+        made: dict[tuple[str, str], list[Baseline]] = {}  # the same for all seeds and numbers of labels
         for place, method in product(self._places(block), methods):
             key = (place.task, method)
             if key not in made:
@@ -205,8 +257,9 @@ class Grid:
                 preset = settings_of(entry.name, place.task)
                 encoder = self._encoder("encoder", block.get("encoder"), place.task) or preset.encoder
                 prior = _prior(block, method) if entry.needs_prior else None
-                made[key] = Baseline(place, method, encoder, prior, self._settings(method, preset))
-            yield replace(made[key], place=place)
+                cell = Baseline(place, method, encoder, prior, self._settings(method, preset))
+                made[key] = self._varied(block, [cell])
+            yield from (replace(cell, place=place) for cell in made[key])
 
     def _settings(self, method: str, preset: "Settings") -> Options:
         """The settings of a baseline: what the grid changes, then its preset for the task."""

@@ -2,16 +2,21 @@
 
 | readout | labeller | head | is given |
 |---|---|---|---|
-| pupl | puPL | linear | nothing |
-| auto | kernel_cvir, the default labeller when most stored cells were run | linear | nothing |
-| stacked | stacked, the default labeller | linear | nothing |
+| pupl | puPL | linear, on probabilities | nothing |
+| pupl_hard | puPL, as the paper's algorithm | linear, on hard labels, nothing moved afterwards | nothing |
+| pupl_released | puPL from the means of P and U, as the released code | as pupl_hard | nothing |
+| kernel_cvir | kernel_cvir | linear | nothing |
+| stacked | stacked | linear | nothing |
 | nnpu | none | nnPU risk | the true π |
 | nnpu_auto | none | nnPU risk | an estimate of π from the embeddings |
-| finetune | kernel_cvir | encoder and linear layer together | nothing |
+| kernel_cvir_finetune | kernel_cvir | encoder and linear layer together | nothing |
 | stacked_finetune | stacked | encoder and linear layer together | nothing |
 | knn | – | k nearest training rows, k = 200, τ = 0.1 | every training label |
 | ceiling | the truth | linear | every training label |
 | finetune_ceiling | the truth | encoder and linear layer together | every training label |
+
+``auto`` and ``finetune`` stand for ``stacked`` and ``stacked_finetune``, those with the default labeller. Cells hold
+the name of what was run, so that results keep their meaning when the default changes.
 
 A grid adds its own under ``[readout.NAME]``, with the keys `labeller`, `head`, `prior`, `labeller_options`,
 `head_options`. With ``labeller_options = { other_embeddings = "raw" }`` a labeller that can weigh several embeddings
@@ -31,28 +36,37 @@ from pucl.bench.grid.decode import Option, Options, as_table, decode, keywords, 
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
 from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
 from pucl.deprecation import with_new_names
-from pucl.errors import InputError, bad_argument, blamed_on, check_known, unknown_name
+from pucl.errors import Described, InputError, bad_argument, blamed_on, check_known, unknown_name
 from pucl.pseudo_labels.labellers import find_labeller, labellers, renamed_options
+from pucl.ranking import DEFAULT_RANKER
 from pucl.registry import Entry, entries, get
 
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
 MATCH = "match"  # an option of fine-tuning in grids: the teacher labels every view
 OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
+KNN_READOUT = "knn"
 BUILT_IN: Mapping[str, Options] = MappingProxyType(
     {
         "pupl": {"labeller": "pupl", "head": "linear"},
-        "auto": {"labeller": "auto", "head": "linear"},
+        "pupl_hard": {"labeller": "pupl", "head": "linear", "head_options": {"soft": False}},
+        "pupl_released": {
+            "labeller": "pupl",
+            "labeller_options": {"start": "means"},
+            "head": "linear",
+            "head_options": {"soft": False},
+        },
+        "kernel_cvir": {"labeller": "kernel_cvir", "head": "linear"},
         "stacked": {"labeller": "stacked", "head": "linear"},
         "nnpu": {"head": "nnpu", "prior": ORACLE},
         "nnpu_auto": {"head": "nnpu", "prior": "auto"},
-        "finetune": {"labeller": "auto", "head": FINE_TUNE},
+        "kernel_cvir_finetune": {"labeller": "kernel_cvir", "head": FINE_TUNE},
         "stacked_finetune": {"labeller": "stacked", "head": FINE_TUNE},
-        "knn": {"labeller": TRUTH, "head": KNN},
+        KNN_READOUT: {"labeller": TRUTH, "head": KNN},
         "ceiling": {"labeller": TRUTH, "head": "linear"},
         "finetune_ceiling": {"labeller": TRUTH, "head": FINE_TUNE, "head_options": {"renew": False}},
     }
 )
-DEFAULT_LABELLER = "kernel_cvir"  # what "auto" means in grids: the default when most stored cells were run
+STANDS_FOR: Mapping[str, str] = MappingProxyType({"auto": DEFAULT_RANKER, "finetune": f"{DEFAULT_RANKER}_finetune"})
 NOT_FOR_GRIDS = ("prior", "seed", "device", "teacher")  # they come from the cell
 
 
@@ -68,9 +82,9 @@ class TeacherTable:
 
 def resolve_readout(name: str, defined: Options) -> Readout:
     """A readout without its teacher; `defined` are the grid's own, which come before the built-in ones."""
-    known = {**BUILT_IN, **defined}
+    known, name = {**BUILT_IN, **defined}, STANDS_FOR.get(name, name)
     if name not in known:
-        raise unknown_name("readout", name, known)
+        raise unknown_name("readout", name, (*known, *STANDS_FOR))
     owner = f"readout {name!r}"
     given = as_table(owner, "its description", known[name])
     check_known(owner, "key", given, KEYS)
@@ -88,6 +102,14 @@ def resolve_readout(name: str, defined: Options) -> Readout:
         raise bad_argument(owner, MATCH, "given with the labeller 'teacher' only", head_options[MATCH])
     prior = check_prior(owner, given.get("prior"))
     return Readout(name, labeller, labeller_options, head, head_options, prior)
+
+
+def check_own_names(owner: str, defined: Options) -> None:
+    """Refuse readouts of a grid under names that stand for others."""
+    for name in defined:
+        if name in STANDS_FOR:
+            allowed = f"called something else: the name stands for {STANDS_FOR[name]!r}"
+            raise bad_argument(owner, f"readout.{name}", allowed, Described("a readout of its own"))
 
 
 def read_teacher(owner: str, given: object) -> TeacherTable:
@@ -117,8 +139,6 @@ def _labeller(owner: str, given: Option) -> str | None:
     """The name of a labeller as it is now: "auto" and old names as what they mean."""
     if given is None or given in (TRUTH, TEACHER):
         return None if given is None else str(given)
-    if given == "auto":
-        return DEFAULT_LABELLER
     try:
         return find_labeller(str(given), owner=owner).name
     except InputError:

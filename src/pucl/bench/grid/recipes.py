@@ -1,19 +1,67 @@
 """Recipes: how an encoder is trained, by name in a grid, with every number written out in a cell."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import get_type_hints
 
 import torch
 
-from pucl.bench.grid.cells import NOT_IN_RECIPES, PretrainRecipe
-from pucl.bench.grid.decode import Option, Options, as_table, from_json, keywords, resolved, values_of
+from pucl.bench.grid.decode import Option, Options, as_table, decode, from_json, keywords, resolved, values_of
+from pucl.bench.grid.place import OWNER
 from pucl.errors import bad_argument, blamed_on, check_positive, check_share
 from pucl.registry import get
-from pucl.training.config import TrainConfig
+from pucl.training.config import FREE, TrainConfig
 from pucl.views import View, make_view
 
 TASK, VIEW, VIEW_OPTIONS = "task", "view", "view_options"
 TEMPERATURE, WITHHELD = "temperature", "withheld"
+NOT_IN_RECIPES = ("seed", *FREE)  # of the place, or without influence on what is computed
+
+
+@dataclass(frozen=True)
+class PretrainRecipe:
+    """How an encoder is trained, every number written out.
+
+    Attributes:
+        training: the optimisation; its seed is that of the place.
+        temperature: τ of the objective.
+        view: a registered view.
+        view_options: of the view.
+        withheld: the share of the labelled rows whose labels the encoder does not see.
+    """
+
+    training: TrainConfig
+    temperature: float
+    view: str
+    view_options: Options
+    withheld: float = 0.0
+
+    def to_dict(self) -> dict[str, Option]:
+        """One table, with the values of `training` in it; options that are switched off are left out."""
+        options = resolved("recipe", values_of(TrainConfig), _changed(self.training), without=NOT_IN_RECIPES)
+        options["temperature"] = self.temperature
+        options |= {"withheld": self.withheld} if self.withheld else {}
+        return {**options, "view": self.view, "view_options": self.view_options}
+
+    @classmethod
+    def from_dict(cls, content: object) -> "PretrainRecipe":
+        """What `to_dict` wrote; a value that is missing and not switched off by default is an error."""
+        table = dict(as_table(OWNER, "recipe", content))
+        own = {name: table.pop(name, None) for name in ("temperature", "view", "view_options")}
+        withheld = decode(float, table.pop("withheld", 0.0), owner=OWNER, key="withheld")
+        written = resolved("recipe", values_of(TrainConfig), {}, without=NOT_IN_RECIPES)
+        for name in written:
+            if name not in table:
+                raise bad_argument(OWNER, f"{name} of its recipe", "given", None)
+        kinds = get_type_hints(TrainConfig)
+        given = resolved("recipe", values_of(TrainConfig), table, kinds=kinds, without=NOT_IN_RECIPES)
+        return cls(
+            TrainConfig(**from_json(given)),
+            decode(float, own["temperature"], owner=OWNER, key="temperature"),
+            decode(str, own["view"], owner=OWNER, key="view"),
+            as_table(OWNER, "view_options", own["view_options"]),
+            withheld,
+        )
 
 
 def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
@@ -57,3 +105,7 @@ def resolve_view(name: str, given: Option) -> dict[str, Option]:
 def view_of(name: str, options: Options) -> View:
     """The view of a recipe, or of a fine-tuning, with its options."""
     return make_view(name, **from_json(options))
+
+
+def _changed(config: TrainConfig) -> Options:
+    return {name: value for name, value in values_of(config).items() if name not in NOT_IN_RECIPES}

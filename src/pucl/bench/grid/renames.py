@@ -10,6 +10,10 @@ SETTINGS: Mapping[str, str] = MappingProxyType({"most": "max_rows"})  # of basel
 METRICS: Mapping[str, str] = MappingProxyType(
     {"told_prior": "given_prior", "encoder_told_prior": "encoder_given_prior"}
 )
+# What grids called a readout while their "auto" was kernel_cvir, by name and labeller.
+READOUTS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {("auto", "kernel_cvir"): "kernel_cvir", ("finetune", "kernel_cvir"): "kernel_cvir_finetune"}
+)
 T = TypeVar("T")
 
 

@@ -62,7 +62,7 @@ class MethodNotes:
 
 def baselines_page(lines: Iterable[ResultLine], notes: Mapping[str, Mapping[str, str]]) -> str:
     """The page, from results and from notes by task and method on numbers that are not near the published ones."""
-    stored = [line for line in newest(lines).values() if isinstance(line.cell, Baseline)]
+    stored = [line for line in newest(lines).values() if isinstance(line.cell, Baseline) and not line.cell.changes]
     known = entries("baselines")
     documented = {name: MethodNotes.of(entry) for name, entry in known.items()}
     return "\n".join(

@@ -60,7 +60,7 @@ def _rankings(lines: list[ResultLine]) -> str:
     groups: dict[tuple[str, int], dict[RowLabel, list[ResultLine]]] = {}
     for line in lines:
         cell = line.cell
-        if cell.prior is None and not cell.is_reference:
+        if cell.prior is None and not cell.is_reference and not cell.changes:
             place = groups.setdefault((cell.place.task, cell.place.n_labelled), {})
             place.setdefault(label_of(None, cell), []).append(line)
     if not groups:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pucl.bench.grid import renames
-from pucl.bench.grid.cells import Baseline, Cell, usual_setting
+from pucl.bench.grid.cells import Baseline, Cell
 from pucl.bench.grid.decode import Options, as_tables, counts, decode, one_or_more, read_toml
-from pucl.bench.grid.readouts import BUILT_IN
+from pucl.bench.grid.place import usual_setting
+from pucl.bench.grid.readouts import BUILT_IN, STANDS_FOR
 from pucl.bench.pages.layouts import NOTHING, ours
-from pucl.bench.pages.tables import latest_variant, measured, taught_by
+from pucl.bench.pages.tables import Measured, latest_variant, measured, taught_by
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import TABLES, published
 from pucl.deprecation import with_new_names
@@ -20,7 +21,8 @@ from pucl.registry import entries
 OWNER = "pucl bench leaderboard"
 GOAL = "goal"
 PLACE, PIPELINE, METHOD = ("tasks", "n_labelled"), ("encoder", "recipe", "readout"), ("method",)
-NAMES = (*PIPELINE, *METHOD, "objective", "ceiling")
+NAMES = ("recipe", "readout", *METHOD, "objective", "ceiling")
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def read_goals(path: Path, stored: Iterable[str] = ()) -> list[Goal]:
     owner, content = f"{OWNER}: --goals {path}", read_toml(OWNER, "--goals", path)
     blocks = as_tables(owner, GOAL, content.get(GOAL))
     check_known(owner, "key", content, (GOAL,))
-    readouts = {*BUILT_IN, *stored, *_defined_beside(path)}
+    readouts = {*BUILT_IN, *STANDS_FOR, *stored, *_defined_beside(path)}
     blocks = [with_new_names(owner, block, renames.TEACHER) for block in blocks]
     return [goal for block in blocks for goal in _goals(owner, block, readouts)]
 
@@ -79,13 +81,23 @@ def _goals(owner: str, block: Options, readouts: Iterable[str]) -> list[Goal]:
     goal = _accuracy(owner, block.get(GOAL))
     names = {key: decode(str, block[key], owner=owner, key=key) for key in NAMES if key in block}
     check_known(f"{owner}: tasks", "datasets", tasks, entries("datasets"))
-    for key, family in (("encoder", "encoders"), ("objective", "losses"), ("method", "baselines")):
+    for key, family in (("objective", "losses"), ("method", "baselines")):
         if key in names:
             check_known(f"{owner}: {key}", family, [names[key]], entries(family))
     for key in ("readout", "ceiling"):
         if key in names:
             check_known(owner, key, [names[key]], readouts)
-    return [Goal(task, n, **names, goal=goal) for n in numbers for task in tasks]
+            names[key] = STANDS_FOR.get(names[key], names[key])
+    encoders = {} if alone else {task: _encoder(owner, block["encoder"], task) for task in tasks}
+    return [Goal(task, n, encoders.get(task), **names, goal=goal) for n in numbers for task in tasks]
+
+
+def _encoder(owner: str, given: object, task: str) -> str:
+    """The encoder of a goal for one task: a name, or a table of names by task."""
+    value = given.get(task) if isinstance(given, Mapping) else given
+    encoder = decode(str, value, owner=owner, key="encoder")
+    check_known(f"{owner}: encoder", "encoders", [encoder], entries("encoders"))
+    return encoder
 
 
 def _accuracy(owner: str, goal: object) -> float | None:
@@ -109,7 +121,7 @@ def _defined_beside(path: Path) -> set[str]:
 
 def as_markdown(goals: Iterable[Goal], lines: Iterable[ResultLine]) -> str:
     """One row for every goal: our accuracy, the one to reach, and that of the same encoder with all labels."""
-    stored = [line for line in lines if line.cell.prior is None]
+    stored = [line for line in lines if line.cell.prior is None and not line.cell.changes]
     head = ["task", "labelled", "encoder", "ours", "accuracy", "to reach", "difference", "with every label", "gap"]
     rows = [head, ["---", "---:", "---", "---", "---:", "---:", "---:", "---:", "---:"]]
     for goal in goals:
@@ -121,18 +133,24 @@ def as_markdown(goals: Iterable[Goal], lines: Iterable[ResultLine]) -> str:
         both = entry.values and ceiling.values
         rows.append(
             [
-                goal.task, f"{goal.n_labelled:,}", goal.encoder or NOTHING, ", ".join(words), ours(entry),
+                goal.task, f"{goal.n_labelled:,}", goal.encoder or NOTHING, ", ".join(words), _said(entry),
                 NOTHING if goal.accuracy is None else f"{goal.accuracy:g}",
                 f"{entry.mean - (goal.accuracy or 0):+.2f}" if known else NOTHING,
-                ours(ceiling), f"{entry.mean - ceiling.mean:+.2f}" if both else NOTHING,
+                _said(ceiling) if goal.ceiling else NOTHING, f"{entry.mean - ceiling.mean:+.2f}" if both else NOTHING,
             ]
         )  # fmt: skip
     note = (
         "Our methods are given no class prior. To reach: the accuracy of the paper's puNCE with puPL (for kNN: of "
-        "puNCE), which is given the true prior; for larger encoders, a goal of our own. With every label: a reference "
-        "on the same encoder that sees all training labels, linear for the paper's recipe and fine-tuned otherwise."
+        "puNCE), which is given the true prior; for larger encoders, a goal of our own. With every label: the same "
+        "encoder, recipe and head with all training labels; where a method has a teacher, its student alone with them. "
+        "Which pipeline stands for us follows one rule for each kind of encoder, written at the head of "
+        "`paper/reach.toml`. Nothing is left out: what has no stored result is not run."
     )
     return "\n".join(["| " + " | ".join(row) + " |" for row in rows] + ["", note, ""])
+
+
+def _said(entry: Measured) -> str:
+    return ours(entry) if entry.values else NOT_RUN
 
 
 def _chosen(goal: Goal, readout: str | None, lines: Iterable[ResultLine]) -> list[ResultLine]:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pucl.bench.grid.cells import ORACLE, TOLD, Baseline, Cell, Pipeline, usual_setting, variant_of
+from pucl.bench.grid.cells import ORACLE, TOLD, Baseline, Cell, Pipeline, variant_of
 from pucl.bench.grid.decode import Options, resolved, values_of
+from pucl.bench.grid.place import usual_setting
 from pucl.bench.results import published as paper
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import TABLES, Column, Published

@@ -73,8 +73,8 @@ def columns_of(table: str) -> list[Column]:
 
 
 def belongs(table: str, cell: Cell) -> bool:
-    """Whether a cell is a result of the kind a table shows."""
-    if (cell.place.task, cell.place.n_labelled) not in columns_of(table):
+    """Whether a cell is a result of the kind a table shows; those that vary n_U, π or the epoch are not."""
+    if cell.changes or (cell.place.task, cell.place.n_labelled) not in columns_of(table):
         return False
     if isinstance(cell, Baseline):
         return table in ("pu-benchmark-1", "pu-benchmark-2")

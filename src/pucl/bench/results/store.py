@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pucl.bench.results.json_lines import Appender, appending, as_line, cannot_write, only_writer, read_lines
 from pucl.bench.results.line import ResultLine, same_numbers
-from pucl.bench.results.upgrade import is_old, upgraded
+from pucl.bench.results.upgrade import in_todays_form
 from pucl.files import replace_file
 
 BEGIN = b'{"key"'  # of every line
@@ -86,4 +86,4 @@ def writing(path: Path) -> Iterator[Writer]:
 
 
 def _line(content: object) -> ResultLine:
-    return ResultLine.from_dict(upgraded(content) if isinstance(content, dict) and is_old(content) else content)
+    return ResultLine.from_dict(in_todays_form(content) if isinstance(content, dict) else content)

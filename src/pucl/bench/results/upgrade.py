@@ -2,6 +2,9 @@
 
 Version 0.1 called a readout `top`, kept its parts next to those of the encoder, had other names for some options and a
 hash of source files (`code`) in place of revisions. Its lines were made with the first revision of everything.
+
+Until the default of users and of grids became one, grids called the labeller kernel_cvir `auto`: such lines are taken
+under the name of what was run, with their numbers.
 """
 
 from collections.abc import Mapping
@@ -17,6 +20,18 @@ from pucl.registry import current_name
 OWNER = "a result"
 PLACE = ("task", "setting", "n_labelled", "seed")
 ENCODER = ("encoder", "objective", "recipe_name", "recipe", "encoder_prior")
+
+
+def in_todays_form(line: Options) -> Options:
+    """A line of any age in the form of today; one whose key does not match its configuration is refused."""
+    line = upgraded(line) if is_old(line) else line
+    config = line.get("config")
+    named = _with_named_readouts(config) if isinstance(config, Mapping) else config
+    if named == config:
+        return line
+    if key_of(as_table(OWNER, "its configuration", config)) != line.get("key"):
+        raise ValueError("a configuration that does not match its key")
+    return {**line, "config": named, "key": key_of(as_table(OWNER, "its configuration", named))}
 
 
 def is_old(line: Options) -> bool:
@@ -66,3 +81,15 @@ def _labeller(name: Option) -> Option:
 
 def _options(options: Option) -> Option:
     return renames.renamed(options, RENAMED_OPTIONS) if isinstance(options, Mapping) else options
+
+
+def _with_named_readouts(config: Options) -> Options:
+    """A configuration whose readouts, those of teachers too, have the names of what was run."""
+    readout = config.get("readout")
+    if not isinstance(readout, Mapping):
+        return config
+    name, labeller, teacher = (readout.get(key) for key in ("name", "labeller", "teacher"))
+    own = {**readout, "name": renames.READOUTS.get((str(name), str(labeller)), name)}
+    if isinstance(teacher, Mapping):
+        own["teacher"] = _with_named_readouts(teacher)
+    return {**config, "readout": own}

@@ -3,8 +3,8 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +21,9 @@ from pucl.encoders.inputs import Encoder
 from pucl.encoders.saved import ABOUT, load_encoder, save_encoder
 from pucl.errors import InputError
 from pucl.ranking.prior import estimate_prior
-from pucl.training.pretraining import pretrain
+from pucl.training.pretraining import prepare
+from pucl.training.reporting import Epoch, Watch
+from pucl.training.run import train_together
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,11 +39,13 @@ class Training:
         loss: of the last epoch.
         seconds: that it took.
         given_prior: π, if the objective was given it.
+        epochs: loss and kNN after epochs that were looked at, by their number; seconds spent on looking do not count.
     """
 
     loss: float
     seconds: float
     given_prior: float | None
+    epochs: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,16 +73,18 @@ class EncoderStore:
     device: str
     anew: bool = False
 
-    def encoder(self, cell: EncoderCell, observed: ObservedRows, exam: Exam) -> TrainedEncoder:
-        """An encoder, from its folder or trained now.
+    def encoder(
+        self, cell: EncoderCell, observed: ObservedRows, exam: Exam, epochs: Collection[int] = ()
+    ) -> TrainedEncoder:
+        """An encoder, from its folder or trained now; kNN is known after some `epochs` of its training.
 
-        An encoder that is outdated, or was trained for another configuration, is trained again. Of several processes
-        that want the same one, the first trains it and the others wait.
+        An encoder that is outdated, was trained for another configuration or was not looked at after these epochs is
+        trained again. Of several processes that want the same one, the first trains it and the others wait.
         """
         with self.place(cell) as place:
             stored = self.stored(place, cell, Training)
-            if stored is None:
-                return self._train(place, cell, observed, exam)
+            if stored is None or not {str(epoch) for epoch in epochs} <= stored[1].epochs.keys():
+                return self._train(place, cell, observed, exam, epochs)
             return TrainedEncoder(*stored)
 
     @contextlib.contextmanager
@@ -103,11 +109,23 @@ class EncoderStore:
         except (OSError, ValueError, KeyError, InputError):  # not there, or damaged
             return None
 
-    def _train(self, place: Path, cell: EncoderCell, observed: ObservedRows, exam: Exam) -> TrainedEncoder:
+    def _train(
+        self, place: Path, cell: EncoderCell, observed: ObservedRows, exam: Exam, epochs: Collection[int]
+    ) -> TrainedEncoder:
         prior = self._prior(cell, observed, exam)
         classes = exam.classes(cell.objective) if needs_classes(cell.objective) else None
         began, recipe = time.perf_counter(), cell.recipe
-        run = pretrain(
+        looks: dict[str, dict[str, float]] = {}
+        spent = 0.0  # on looking
+
+        def look(epoch: Epoch) -> None:
+            nonlocal spent
+            if epoch.number in epochs:
+                start = time.perf_counter()
+                looks[str(epoch.number)] = {"loss": epoch.loss, "knn": exam.knn(prepared.encoder, self.device)}
+                spent += time.perf_counter() - start
+
+        prepared = prepare(
             observed.x,
             observed.seen_by_encoder(recipe.withheld),
             objective=cell.objective,
@@ -118,9 +136,12 @@ class EncoderStore:
             classes=classes,
             config=replace(recipe.training, seed=observed.seed),
             device=self.device,
+            watch=Watch(on_epoch=look),
             **from_json(cell.objective_options),
         )
-        training = Training(run.history[-1].loss, round(time.perf_counter() - began, 1), prior)
+        train_together([prepared.run])
+        run = prepared.result()
+        training = Training(run.history[-1].loss, round(time.perf_counter() - began - spent, 1), prior, looks)
         self.save(place, cell, run.encoder, observed, training)
         return TrainedEncoder(run.encoder, training)
 
@@ -130,7 +151,7 @@ class EncoderStore:
         An estimate comes from embeddings of the same encoder trained by ssCL, which needs no prior and no label.
         """
         if not is_estimated(cell.prior):
-            return exam.prior(cell.prior)
+            return exam.with_prior_error(cell.prior_error).prior(cell.prior)
         plain = replace(self, anew=False).encoder(cell.without_labels(), observed, exam).encoder
         return estimate_prior(embed(plain, observed.x), observed.s, method=cell.prior, seed=observed.seed).value
 

@@ -1,7 +1,7 @@
 """Exam: what a method may see, and the truth, which is used only after everything is fitted.
 
-`ObservedRows` goes to whatever is fitted and holds no truth. `Exam` stays with the benchmark. Only `Exam.grade` and
-`Exam.probe` read the labels of the test rows.
+`ObservedRows` goes to whatever is fitted and holds no truth. `Exam` stays with the benchmark. Only `Exam.grade`,
+`Exam.probe` and `Exam.knn` read the labels of the test rows.
 """
 
 from dataclasses import dataclass, replace
@@ -12,13 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.bench.grid.cells import KNN_OPTIONS, Place
+from pucl.bench.grid.cells import KNN_OPTIONS, PRIOR_ERROR
+from pucl.bench.grid.place import Place
 from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
 from pucl.data import Dataset, load
 from pucl.data.observe import PUData, observe
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
-from pucl.errors import RunError
+from pucl.errors import RunError, bad_argument
 from pucl.metrics import evaluate
 from pucl.pseudo_labels import PseudoLabels
 from pucl.seeds import seed_of
@@ -54,18 +55,22 @@ class ObservedRows:
 def pose(place: Place) -> tuple[ObservedRows, "Exam"]:
     """What methods see at a place, and its exam.
 
-    Who is labelled follows from task, setting, n_labelled and seed alone: all stages of all methods see the same rows.
+    Who is labelled follows from the place alone: all stages of all methods see the same rows.
     """
     data = load(place.task, seed=place.seed)
-    seen = observe(data, place.n_labelled, seed=place.seed, setting=place.setting)
+    seen = observe(data, place.n_labelled, **place.options)
     return ObservedRows(seen.x, seen.s, place.seed), Exam(data, seen)
 
 
 class Exam:
-    """The truth of a task."""
+    """The truth of a task; what it tells of π may be wrong by a factor of 1 + `prior_error`."""
 
-    def __init__(self, data: Dataset, seen: PUData) -> None:
-        self._data, self._seen = data, seen
+    def __init__(self, data: Dataset, seen: PUData, prior_error: float = 0.0) -> None:
+        self._data, self._seen, self._error = data, seen, prior_error
+
+    def with_prior_error(self, error: float) -> "Exam":
+        """The same, telling (1 + ε) times the true π."""
+        return Exam(self._data, self._seen, error)
 
     @property
     def test_rows(self) -> NDArray[Any]:
@@ -73,12 +78,12 @@ class Exam:
         return self._data.x_test
 
     def prior(self, given: str | None) -> float | None:
-        """π as methods that estimate none are given it: nothing, or "oracle", the true one."""
+        """π as methods that estimate none are given it: nothing, or "oracle", the true one but for an error."""
         if given is None:
             return None
         if self._seen.prior is None:
             raise SkipError(f"the true prior inside U of {self._data.name} is unknown")
-        return self._seen.prior
+        return given_prior(self._seen.prior, self._error)
 
     def training_truth(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which of the observed rows have a known truth, and the truth of those; for references, never for methods."""
@@ -109,12 +114,30 @@ class Exam:
 
     def probe(self, encoder: Encoder, device: str = "cpu") -> Metrics:
         """What an encoder holds: kNN and a linear classifier on the true labels of all training rows, in per cent."""
-        data, there = self._data, torch.device(device)
-        z, z_test = (embed(encoder, x).to(there) for x in (data.x_train, data.x_test))
+        z, z_test = self._embedded(encoder, device)
+        linear = linear_probe_accuracy(z, self._data.y_train, z_test, self._data.y_test)
+        return {"knn": self._near(z, z_test), "linear_probe": _per_cent(linear)}
+
+    def knn(self, encoder: Encoder, device: str = "cpu") -> float:
+        """The accuracy of kNN alone, as in `probe`: to be looked at while an encoder is trained, never to choose."""
+        return self._near(*self._embedded(encoder, device))
+
+    def _embedded(self, encoder: Encoder, device: str) -> tuple[Tensor, Tensor]:
+        there = torch.device(device)
+        return embed(encoder, self._data.x_train).to(there), embed(encoder, self._data.x_test).to(there)
+
+    def _near(self, z: Tensor, z_test: Tensor) -> float:
         k, temperature = min(int(KNN_OPTIONS["k"]), len(z)), KNN_OPTIONS["temperature"]
-        near = knn_accuracy(z, data.y_train, z_test, data.y_test, k=k, temperature=temperature)
-        linear = linear_probe_accuracy(z, data.y_train, z_test, data.y_test)
-        return {"knn": _per_cent(near), "linear_probe": _per_cent(linear)}
+        return _per_cent(knn_accuracy(z, self._data.y_train, z_test, self._data.y_test, k=k, temperature=temperature))
+
+
+def given_prior(prior: float, error: float) -> float:
+    """(1 + ε) π, or an error where that is no share."""
+    given = (1 + error) * prior
+    if not 0 < given < 1:
+        allowed = f"one that leaves the prior strictly between 0 and 1: the true one is {prior:.4g}"
+        raise bad_argument("pucl bench", PRIOR_ERROR, allowed, error)
+    return given
 
 
 def _per_cent(share: float) -> float:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
-from pucl.errors import bad_argument, unknown_name
+from pucl.errors import bad_argument, is_number, unknown_name
 
 
 class Named(Protocol):
@@ -34,13 +35,21 @@ def matching(cells: list[C], only: list[str], keys: Sequence[str], value: Callab
         if equals and key not in keys:
             raise unknown_name("key of --only", key, keys)
         if equals:
-            cells = [cell for cell in cells if str(value(cell, key)) in wanted.split(",")]
+            cells = [cell for cell in cells if any(_is(value(cell, key), each) for each in wanted.split(","))]
         else:
             words = _with_whole_numbers(text)
             cells = [cell for cell in cells if words.search(cell.name)]
         if not cells:
             raise bad_argument("pucl bench run", "--only", "text or key=value that matches a cell of the grid", text)
     return cells
+
+
+def _is(value: object, wanted: str) -> bool:
+    """Whether a value is what was written; numbers are compared as numbers."""
+    with suppress(ValueError):
+        if is_number(value) and float(wanted) == float(str(value)):
+            return True
+    return str(value) == wanted
 
 
 def _with_whole_numbers(text: str) -> re.Pattern[str]:

@@ -5,13 +5,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from pucl.bench.grid import renames
-from pucl.bench.grid.cells import Baseline, Cell, units
+from pucl.bench.grid.cells import EPOCH, PRIOR_ERROR, Baseline, Cell, units
+from pucl.bench.grid.decode import Options
+from pucl.bench.grid.place import Place
+from pucl.bench.grid.readouts import STANDS_FOR
 from pucl.bench.results.line import ResultLine
-from pucl.bench.results.store import newest, writing
+from pucl.bench.results.store import newest, read_results, writing
+from pucl.bench.run.draws import check_draws
 from pucl.bench.run.matching import matching
 from pucl.bench.run.pool import run_in_pool
 from pucl.bench.run.skips import why_not_run
@@ -23,7 +27,8 @@ from pucl.errors import Described, bad_argument
 from pucl.models.places import why_not_written
 
 Say = Callable[[str], None]  # one line for people
-WORDS = ("task", "setting", "n_labelled", "seed", "encoder", "prior", "objective", "recipe_name", "readout", "method")
+OF_PLACE = tuple(field.name for field in fields(Place))
+WORDS = (*OF_PLACE, "encoder", "prior", PRIOR_ERROR, "objective", "recipe_name", "readout", EPOCH, "method")
 
 
 @dataclass(frozen=True)
@@ -66,30 +71,38 @@ class SweepSummary:
 
 
 def select(cells: list[Cell], only: list[str]) -> list[Cell]:
-    """The cells that fit all of `only`, see `matching`."""
-    return matching(cells, [_renamed(text) for text in only], WORDS, _value)
+    """The cells that fit all of `only`, see `matching`; keys are also the options of objectives."""
+    keys = (*WORDS, *sorted({name for cell in cells for name in _options(cell)}))
+    return matching(cells, [_renamed(text) for text in only], keys, _value)
 
 
 def _renamed(text: str) -> str:
-    """A word of ``--only`` with the new name of its key."""
+    """A word of ``--only`` with the new name of its key, and readouts by the name of what they stand for."""
     key, equals, value = text.partition("=")
-    if not equals or key not in renames.TEACHER:
-        return text
-    warn_renamed("pucl bench run --only", key, renames.TEACHER[key])
-    return f"{renames.TEACHER[key]}={value}"
+    if equals and key in renames.TEACHER:
+        warn_renamed("pucl bench run --only", key, renames.TEACHER[key])
+        key = renames.TEACHER[key]
+    if key == "readout":
+        value = ",".join(STANDS_FOR.get(name, name) for name in value.split(","))
+    return f"{key}{equals}{value}"
 
 
 def _value(cell: Cell, key: str) -> object:
     """What a cell has under a key of ``--only``."""
-    if key in ("task", "setting", "n_labelled", "seed"):
+    if key in OF_PLACE:
         return getattr(cell.place, key)
     if key == "readout":
         return None if isinstance(cell, Baseline) else cell.readout.name
-    return getattr(cell, key, None)
+    return _options(cell)[key] if key in _options(cell) else getattr(cell, key, None)
+
+
+def _options(cell: Cell) -> Options:
+    """The options of its objective."""
+    return {} if isinstance(cell, Baseline) else cell.objective_options
 
 
 def plan(cells: list[Cell], lines: list[ResultLine], *, force: bool = False, stale: bool = False) -> SweepPlan:
-    """Which cells to run, as far as they can be run here.
+    """Which cells to run, as far as they can be run here; a draw that the data do not allow is an error.
 
     These are the cells without a line; when `stale` also those whose line is outdated; when forced all.
     """
@@ -106,6 +119,7 @@ def plan(cells: list[Cell], lines: list[ResultLine], *, force: bool = False, sta
                 missing.append(cell)
             else:
                 skipped.append((cell, reason))
+    check_draws(missing)
     outdated = [known[key].origin.commit for key in old & kept]
     again = frozenset(known.keys() & {cell.key for cell in missing})
     return SweepPlan(missing, len(kept), outdated, skipped, again)
@@ -132,6 +146,8 @@ def sweep(
     folder = encoders or results.parent / "encoders"
     if encoders is not None:
         _check_folder(encoders)
+    known = read_results(results) if results.is_file() else []
+    plan(cells, known, force=force, stale=stale)  # what it refuses leaves no file
     with writing(results) as writer:
         _check_folder(folder)
         to_do = plan(cells, writer.lines, force=force, stale=stale)

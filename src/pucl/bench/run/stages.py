@@ -167,7 +167,7 @@ def fit_method(cell: Baseline, observed: ObservedRows, exam: Exam, device: str) 
         estimate = estimate_prior(raw_embeddings(observed), observed.s, method=cell.prior, seed=observed.seed)
         prior: float | None = estimate.value
     else:
-        prior = exam.prior(cell.prior)
+        prior = exam.with_prior_error(cell.prior_error).prior(cell.prior)
     labels = observed.s
     if cell.method == SUPERVISED:
         known, labels = exam.training_truth()

@@ -60,12 +60,17 @@ class Bench:
         shared: list[str] = []
         self._fitted.clear()
         with _collecting(shared):
-            trained = self.store.encoder(unit[0].encoder_cell, observed, exam)
+            epochs = {cell.epoch for cell in unit if cell.epoch is not None}
+            trained = self.store.encoder(unit[0].encoder_cell, observed, exam, epochs)
             rows = self._embedded(unit[0], trained, observed)
         probes: Metrics = {}
         for cell in unit:
             began, caught_warnings = time.perf_counter(), list(shared)
             try:
+                if cell.epoch is not None:
+                    metrics = _after(cell.epoch, trained)
+                    yield self._line(cell, metrics, began, caught_warnings, trained.training.seconds)
+                    continue
                 with _collecting(caught_warnings):
                     fitted = self._fitted[cell.key] = self._fit(cell, rows, exam)
                     probes = probes or exam.probe(trained.encoder, self.device)
@@ -90,7 +95,7 @@ class Bench:
         """The readout of a cell, after the pipeline that it learns from, if it has one."""
         teacher = cell.readout.teacher
         scorer = None if teacher is None else self._taught(cell, teacher, rows.observed, exam)
-        return fit_readout(cell.readout, rows, exam, scorer)
+        return fit_readout(cell.readout, rows, exam.with_prior_error(cell.prior_error), scorer)
 
     def _taught(self, cell: Pipeline, teacher: Pipeline, observed: ObservedRows, exam: Exam) -> RowScorer:
         """The pipeline a cell learns from, fitted to the same rows once."""
@@ -147,6 +152,14 @@ class Bench:
             tuple(sorted(set(caught_warnings))),
         )
         return Outcome(cell.key, line=line)
+
+
+def _after(epoch: int, trained: TrainedEncoder) -> Metrics:
+    """What was seen of an encoder after one of its epochs."""
+    seen = trained.training.epochs[str(epoch)]
+    metrics = {"accuracy": seen["knn"], "knn": seen["knn"], "loss": round(seen["loss"], 6)}
+    prior = trained.training.given_prior
+    return metrics if prior is None else {**metrics, "encoder_given_prior": round(prior, 5)}
 
 
 def _grades(fitted: FittedCell, exam: Exam) -> Metrics:
