@@ -1,6 +1,6 @@
 """Rankers of tables and vectors, averaged: fitted once, judged out of sample, stored as one head."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from pucl.ranking.averaging import Ranked, TableRows, averaged_score, rank_all
 from pucl.ranking.bagged_svm import BaggedMachines
 from pucl.ranking.bags import Floats
 from pucl.ranking.scaling import standardised
+from pucl.ranking.separability import plausible_share
 from pucl.ranking.trees import FittedTrees
 
 
@@ -35,6 +36,18 @@ class Average:
     skipped: tuple[str, ...]
     head: Blend
     logits: Floats
+
+
+def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
+    """The averaged rankers where they are used, and the plan without pretraining if they separate the classes."""
+    if not plan.averages:
+        return plan, None
+    plan.progress("ranking", 0.1)
+    average = average_rankers(plan)
+    share = plausible_share(average.logits, plan.labelled.numpy(), seed=plan.options.seed, negative=plan.negatives)
+    if share.is_bound or plan.options.asks_for_training:
+        return plan, average
+    return replace(plan, pretraining=None, settled=True), average
 
 
 def average_rankers(plan: FitPlan) -> Average:

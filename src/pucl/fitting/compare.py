@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pucl.encoders.plain import RAW
-from pucl.fitting.average import Average, average_rankers
+from pucl.fitting.average import Average
 from pucl.fitting.encode import TRAINED, Encoded
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan
 from pucl.heads import fit_head
@@ -125,10 +125,9 @@ class Comparison:
         return self.average if self.chosen.candidate.labeller == AVERAGE else None
 
 
-def compare(plan: FitPlan, encoded: Mapping[str, Encoded]) -> Comparison:
-    """Judge every candidate on folds hidden from it, and choose."""
+def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | None = None) -> Comparison:
+    """Judge every candidate on folds hidden from it, and choose; `average` was judged by out-of-sample scores."""
     plan.progress("comparing", 0.8)
-    average = average_rankers(plan) if plan.averages else None
     judged = []
     if average is not None:
         candidate = Candidate(RAW, encoded[RAW].z, AVERAGE, BLEND, tuple(range(plan.n_folds)))
@@ -144,9 +143,9 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded]) -> Comparison:
 def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candidate]:
     """What is compared, the default first: the trained encoder for images, the raw rows for other data.
 
-    The rows of tables are left to averaged rankers, if there are any, see `average_rankers`. Other raw rows are scored
-    linearly, unless a kernel or the nearest rows rank hidden positives better: a linear score is steadier on few rows,
-    but fails on classes of several modes; a kernel fails on many small clusters (LOG.md).
+    The rows of tables, and other rows that averaged rankers separate, are left to these, see `fast_first`. Other raw
+    rows are scored linearly, unless a kernel or the nearest rows rank hidden positives better: a linear score is
+    steadier on few rows, but fails on classes of several modes; a kernel fails on many small clusters (LOG.md).
     """
     folds = tuple(range(plan.n_folds))
     images = plan.schema.kind == "image" and TRAINED in encoded  # raw pixels are only compared on the first fold
@@ -156,7 +155,7 @@ def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candida
     }
     candidates = []
     for key in (TRAINED, RAW) if images else (RAW, TRAINED):
-        if key not in encoded or (key == RAW and plan.averages and plan.schema.kind == "table"):
+        if key not in encoded or (key == RAW and plan.averages and (plan.settled or plan.schema.kind == "table")):
             continue
         unseen = folds if key == RAW and not images else folds[: plan.hidden_folds]
         judged_on = unseen if len(plan.rows) <= ALL_FOLDS_UP_TO else folds[:1]

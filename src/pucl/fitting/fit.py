@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.device import pick_device
+from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare
 from pucl.fitting.encode import encode, within_time
@@ -61,7 +62,8 @@ def fit(
     The rows are dealt into five folds. The labels of two folds are hidden from the encoder's training, and these folds,
     one at a time (with many rows the first only), are hidden from the heads that are compared. The candidate that ranks
     hidden positives highest is fitted again to all rows with all labels. If the encoder has memorised the labelled rows
-    it was trained with, only the hidden ones stand for the positives.
+    it was trained with, only the hidden ones stand for the positives. Tables and vectors are ranked by fast models
+    first; where these separate the classes, nothing slower is tried.
 
     Confirmed negatives are dealt out evenly, too, and are no part of U. Labels, π, scores and thresholds use them; the
     training of the encoder takes them for unlabelled rows, since the objectives have no term for negatives.
@@ -77,10 +79,12 @@ def fit(
     """
     began = time.perf_counter()
     where = pick_device(device)
-    plan = within_time(plan_fit(rows, s, schema, options, where, negative=negative, on_progress=on_progress))
+    plan = plan_fit(rows, s, schema, options, where, negative=negative, on_progress=on_progress)
     with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
+        plan, average = fast_first(plan)
+        plan = within_time(plan)
         encoded = encode(plan)
-        comparison = compare(plan, encoded)
+        comparison = compare(plan, encoded, average)
         labels = label(plan, comparison)
         classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
         return _finish(plan, labels, classifier, began)

@@ -132,6 +132,7 @@ class FitPlan:
         pretraining: how to train the encoder; None where the rows are used as they are.
         deadline: `time.perf_counter()` by which the fit should be done; None without a time limit.
         negative: confirmed negatives, (n,) bool; None without any.
+        settled: fast rankers separate the classes, so that nothing slower is tried.
         on_progress: called with the name of the stage and the share done.
     """
 
@@ -145,6 +146,7 @@ class FitPlan:
     pretraining: PretrainingPlan | None
     deadline: float | None = None
     negative: Tensor | None = None
+    settled: bool = False
     on_progress: OnProgress | None = None
 
     @property
@@ -225,7 +227,9 @@ def plan_fit(
     fold = folds_of(options.owner, labelled, FOLDS, options.seed, known)
     deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
     features = schema.features(rows)
-    return FitPlan(rows, features, labelled, schema, options, device, fold, pretraining, deadline, known, on_progress)
+    return FitPlan(
+        rows, features, labelled, schema, options, device, fold, pretraining, deadline, known, on_progress=on_progress
+    )
 
 
 def name_of(part: Any) -> str:

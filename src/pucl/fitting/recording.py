@@ -189,6 +189,8 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
 def _why_no_pretraining(plan: FitPlan) -> str:
     if plan.options.encoder in (RAW, PCA):
         return "No pretraining: as requested."
+    if plan.settled and plan.schema.kind != "table":
+        return "No pretraining: fast rankers separate the classes already."
     if plan.schema.kind == "table":
         return "No pretraining: it rarely pays on tables; encoder='mlp' asks for it."
     if plan.deadline is not None and plan.schema.kind == "image":
