@@ -15,12 +15,10 @@ class PCAProjection(nn.Module):
     directions: Tensor
     constant: Tensor
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, directions: Tensor) -> None:
         super().__init__()
-        n_axes = min(dim, MAX_AXES)
-        block = torch.randn(dim, n_axes, generator=Generator().manual_seed(0))
-        self.register_buffer("directions", torch.linalg.qr(block).Q)
-        self.register_buffer("constant", torch.tensor(n_axes**0.5))
+        self.register_buffer("directions", directions)
+        self.register_buffer("constant", torch.tensor(directions.shape[1] ** 0.5))
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, …) → (n, r + 1)."""
@@ -38,4 +36,6 @@ def pca(input_shape: Shape) -> nn.Module:
     x has fewer than 512 features. As for `raw`, the constant keeps the length of a row. Until rows are seen, V holds
     random directions.
     """
-    return PCAProjection(flat_size(input_shape))
+    dim = flat_size(input_shape)
+    block = torch.randn(dim, min(dim, MAX_AXES), generator=Generator().manual_seed(0))
+    return PCAProjection(torch.linalg.qr(block).Q)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch import device as Device
 
 from pucl.encoders.plain import RAW
 from pucl.fitting.average import Average
@@ -23,6 +24,7 @@ from pucl.ranking import DEFAULT_RANKER
 from pucl.selection.scores import unlabelled_rows
 
 ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate must win: on its embedding, on another
+CPU = Device("cpu")
 AVERAGE, BLEND = "average", "blend"  # labeller and head of averaged rankers
 ALL_FOLDS_UP_TO = 3000  # rows up to which every fold is judged whose labels the embedding never saw
 
@@ -56,6 +58,7 @@ class Candidate:
         options: of the labeller.
         head_options: of the head.
         seen_by_encoder: labelled rows that the encoder has memorised, (n,) bool; they do not stand for the positives.
+        device: where labels and head are computed; they come back to that of the embedding.
     """
 
     encoder: str
@@ -66,6 +69,7 @@ class Candidate:
     options: Mapping[str, Any] = field(default_factory=dict)
     head_options: Mapping[str, Any] = field(default_factory=dict)
     seen_by_encoder: Tensor | None = None
+    device: Device = CPU
 
     @property
     def name(self) -> str:
@@ -87,10 +91,11 @@ class Candidate:
         options = {**self.options, **({"repeats": 1} if quick and "repeats" in takes else {})}
         seen = None if self.seen_by_encoder is None else self.seen_by_encoder[used]
         known = None if negative is None else negative[used]
-        return pseudo_label(
-            self.z[used], labelled[used], method=self.labeller, prior=prior, negatives=known, seen_by_encoder=seen,
-            seed=seed, **options,
+        pseudo = pseudo_label(
+            self.z[used].to(self.device), labelled[used], method=self.labeller, prior=prior, negatives=known,
+            seen_by_encoder=seen, seed=seed, **options,
         )  # fmt: skip
+        return pseudo.to(self.z.device)
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,9 @@ def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candida
         judged_on = unseen if len(plan.rows) <= ALL_FOLDS_UP_TO else folds[:1]
         z, seen = encoded[key].z, encoded[key].seen_by_encoder
         candidates += [
-            Candidate(key, z, recipe.labeller, recipe.head, judged_on, recipe.options, recipe.head_options, seen)
+            Candidate(
+                key, z, recipe.labeller, recipe.head, judged_on, recipe.options, recipe.head_options, seen, plan.device
+            )
             for recipe in _requested(recipes[key], plan.options)
         ]
     return candidates
@@ -217,7 +224,10 @@ def judge(
 def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLabels, seed: int) -> nn.Module:
     """The candidate's head on some rows and their pseudo-labels."""
     drawn = {} if candidate.head in ("linear", "knn") else {"seed": seed}
-    return fit_head(z, labelled, pseudo, method=candidate.head, **{**candidate.head_options, **drawn})
+    options = {**candidate.head_options, **drawn}
+    on = candidate.device
+    head = fit_head(z.to(on), labelled, pseudo.to(on), method=candidate.head, **options)
+    return head.to(z.device)
 
 
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_], negative: NDArray[np.bool_] | None = None) -> int:

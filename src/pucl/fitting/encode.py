@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch import device as Device
 
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
@@ -53,7 +54,7 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
     estimate_early = isinstance(options.prior, str)  # objectives may need π before there is another embedding
     raw = None
     if compare_raw or estimate_early:
-        raw = encode_raw(rows, use_pca=options.encoder == PCA, seed=options.seed)
+        raw = encode_raw(rows, plan.device, use_pca=options.encoder == PCA, seed=options.seed)
     encoded = {RAW: raw} if compare_raw and raw is not None else {}
     if pretraining is not None:
         prior = plan.prior
@@ -93,10 +94,11 @@ def within_time(plan: FitPlan) -> FitPlan:
     return replace(plan, pretraining=pretraining.shortened(epochs) if epochs >= 1 else None)
 
 
-def encode_raw(rows: Tensor, *, use_pca: bool = False, seed: int = 0) -> Encoded:
+def encode_raw(rows: Tensor, device: Device, *, use_pca: bool = False, seed: int = 0) -> Encoded:
     """The standardised rows; along their principal axes if the user chose that or there are very many columns."""
-    name, encoder = plain_encoder(rows, use_pca=use_pca, seed=seed)
-    return Encoded(name, encoder, embed(encoder, rows))
+    there = rows.to(device)
+    name, encoder = plain_encoder(there, use_pca=use_pca, seed=seed)
+    return Encoded(name, encoder.to(device), embed(encoder, there).to(rows.device))
 
 
 def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None) -> Encoded:

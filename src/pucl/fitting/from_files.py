@@ -12,6 +12,7 @@ from pucl.data.own import OwnData, ReadOptions, sample
 from pucl.data.own.batch import load
 from pucl.device import pick_device
 from pucl.errors import check_count
+from pucl.fitting.compare import CPU
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
@@ -80,7 +81,7 @@ def estimate_prior_of_files(
         z = loaded.embed(loaded.schema.rows(data))
     else:
         schema, rows = learn_schema(data, categorical=reading.categorical)
-        z = encode_raw(schema.features(rows)).z
+        z = encode_raw(schema.features(rows), CPU).z
     return estimate_prior(z, data.s, method=method, negatives=data.negative, seed=seed)
 
 
