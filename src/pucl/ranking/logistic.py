@@ -2,6 +2,7 @@
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 from torch import Tensor
 
 from pucl.errors import check_positive
@@ -15,6 +16,7 @@ from pucl.registry import register
 OWNER = "logistic"
 C = 0.05  # by default: a strong ridge, because U is no clean negative class
 MAX_ITER = 300
+SMALL = 1 << 23  # numbers up to which threads of the products cost more than they save
 
 
 @register("rankers", reference="Lee and Liu 2003")
@@ -53,7 +55,8 @@ def fit_linear(x: Rows, labelled: Bools, *, c: float = C, seed: int = 0, negativ
 
     def fit(rows: Rows, s: Bools, weight: Floats | None) -> LogisticRegression:
         model = LogisticRegression(C=c, class_weight="balanced", max_iter=MAX_ITER, tol=1e-3)
-        return model.fit(rows, s, sample_weight=weight)
+        with threadpool_limits(1 if rows.size <= SMALL else None, user_api="blas"):
+            return model.fit(rows, s, sample_weight=weight)
 
     def score(model: LogisticRegression, rows: Rows) -> Floats:
         return np.asarray(model.decision_function(rows), dtype=np.float64)
