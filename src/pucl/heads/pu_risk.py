@@ -26,7 +26,7 @@ def nnpu(
     learning_rate: float = 0.1,
     l2: float = 1e-3,
 ) -> LinearHead:
-    """The non-negative PU risk of P and U; of the pseudo-labels only π and the confirmed negatives are used.
+    """The non-negative PU risk of P and U; of the pseudo-labels only π and confirmed negatives are used.
 
         min_{w, b}  π R_P⁺ + max(0, R_U⁻ − π R_P⁻) + (l2 / 2) ‖w‖²
 

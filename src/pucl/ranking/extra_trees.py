@@ -23,7 +23,7 @@ def extra_trees(
     min_leaf: int = 5,
     categories: tuple[int, ...] = (),
 ) -> Ranking:
-    """As `bagged_trees`, but every split draws one threshold of every column at random and takes the best column.
+    """As `bagged_trees`, but a split draws one threshold of every column and takes the best column.
 
         f(x_i) = logit mean_{b: i ∉ b} |P ∩ leaf_b(x_i)| / |leaf_b(x_i)|
 
