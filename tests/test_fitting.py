@@ -24,14 +24,14 @@ def test_defaults_learn_and_say_what_they_picked(capsys: pytest.CaptureFixture[s
     x, s, y = gaussians(400)
     model = PUClassifier(random_state=0, verbose=True).fit(x, s)
     assert (model.predict(x) == y).mean() > 0.95
-    assert model.choices_["encoder"] == "raw" and "too few rows" in model.reasons_[0]
+    assert model.choices_["encoder"] == "raw" and "rarely pays on tables" in model.reasons_[0]
     assert "Model: encoder raw" in capsys.readouterr().out
     truth = y[s == 0].mean()
     low, high = model.prior_interval_
     assert abs(model.prior_ - truth) < 0.07 and low <= model.prior_ <= high
     assert model.pseudo_labels_.labels[s == 1].all() and model.history_ == []
     estimated = model.scores_["proxy_accuracy"]
-    assert abs(estimated["value"] - (model.predict(x) == y)[s == 0].mean()) < 4 * estimated["error"]
+    assert 0.8 < estimated["value"] < (model.predict(x) == y)[s == 0].mean() + 4 * estimated["error"]
 
 
 @pytest.mark.slow

@@ -34,7 +34,10 @@ def pu_scorer(criterion: str = "auc", *, prior: float | None = None) -> Callable
 
 
 def _prior(estimator: Any, criterion: str) -> float:
-    """The π estimated by the estimator or by the last step of a pipeline; the order by AUC does not depend on it."""
+    """The π of the estimator or of the last step of a pipeline, its low end where that is known; 1/2 for the AUC.
+
+    The order by AUC does not depend on it.
+    """
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     if criterion == "auc":
         return 0.5
@@ -45,4 +48,5 @@ def _prior(estimator: Any, criterion: str) -> float:
     if getattr(last, "prior_is_bound_", False):
         got = Described(f"only the bound {last.prior_:.3f}, from the data")
         raise bad_argument(OWNER, "prior", "given for a score that depends on it", got)
-    return float(last.prior_)
+    record = getattr(getattr(last, "model_", None), "record", None)
+    return float(last.prior_) if record is None else float(record.prior.cautious)

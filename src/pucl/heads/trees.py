@@ -243,7 +243,7 @@ def _tensors(categories: CategoryValues, n_columns: int) -> tuple[Tensor, Tensor
 def trees(
     z: Tensor, labelled: Tensor, pseudo: PseudoLabels, *, n_trees: int = 200, min_leaf: int = 5, seed: int = 0
 ) -> Trees:
-    """A bag of decision trees on the pseudo-labels, each on rows drawn with replacement by their reliability.
+    """A bag of decision trees on the pseudo-labels, each on rows drawn by their reliability.
 
         f(z) = logit((T m(z) + ½) / (T + 1)),    m(z) = Σ_t v_t(z) / T
 
