@@ -13,7 +13,7 @@ from pucl.ranking.bagged_svm import BAGS, MAX_IN_BAG, fit_bagged_svm
 from pucl.ranking.bags import MAX_IN_BAG as MAX_IN_TREE
 from pucl.ranking.bags import Bools, Floats, Rows
 from pucl.ranking.logistic import fit_linear
-from pucl.ranking.trees import N_TREES, bag_of_trees
+from pucl.ranking.trees import FOLDS, JUDGES, N_TREES, bag_of_trees
 
 Fitted = tuple[Any, Floats]  # a model and the out-of-sample scores of the training rows
 COSTS = (1.0, 10.0)  # C of the support vector machines
@@ -110,6 +110,7 @@ def _seconds_of_linear(rows: TableRows) -> float:
 def _seconds_of_trees(rows: TableRows) -> float:
     in_bag = 2 * min(int(rows.labelled.sum()), MAX_IN_TREE)
     grown = N_TREES * in_bag * np.log2(in_bag + 2) * (1 + rows.columns.shape[1] ** 0.5) * 2e-7
+    grown *= 1 + FOLDS * JUDGES if rows.categories else 1
     return float(0.1 + grown + N_TREES * len(rows.columns) * 4e-7)
 
 

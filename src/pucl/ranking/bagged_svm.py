@@ -45,7 +45,7 @@ class BaggedMachines:
     score: Floats
 
 
-@register("rankers", reference="Mordelet and Vert 2014")
+@register("rankers", reference="Mordelet and Vert 2014", revision=2)
 def bagged_svm(
     z: Tensor,
     labelled: Tensor,
@@ -61,7 +61,8 @@ def bagged_svm(
         f_b(x) = Σ_i a_i exp(−‖x − x_i‖² / d) + b
 
     where rows are standardised and have d columns, and x_i are the support vectors of bag b. Every bag leaves out a
-    fifth of P in turn, and takes as many rows of U as it has of P, at most 400 of either.
+    fifth of P and of U in turn, so that every row is judged, and takes as many rows of one as of the other, at most
+    400 of either.
 
     Args:
         z: rows (n, d), finite.
@@ -84,14 +85,13 @@ def fit_bagged_svm(
 ) -> list[BaggedMachines]:
     """The machines of standardised rows for every cost C; all costs share the bags and their kernels."""
     draw = np.random.default_rng(seed)
-    p, u = draw.permutation(np.flatnonzero(labelled)), np.flatnonzero(~labelled)
-    folds, gamma, chances = min(HIDDEN_FOLDS, len(p)), 1 / x.shape[1], _chances(u, negative)
+    gamma, kinds = 1 / x.shape[1], [draw.permutation(np.flatnonzero(kind)) for kind in (labelled, ~labelled)]
     bags = []
     for b in range(n_bags):
-        shown = p[np.arange(len(p)) % folds != b % folds]
-        m = min(len(shown), len(u) - 1, MAX_IN_BAG)
-        against = draw.choice(u, m, replace=False, p=chances)
-        bags.append(np.concatenate([draw.choice(shown, m, replace=False), against]))
+        p, u = (_without_fold(rows, b) for rows in kinds)
+        m = min(len(p), len(u), MAX_IN_BAG)
+        against = draw.choice(u, m, replace=False, p=_chances(u, negative))
+        bags.append(np.concatenate([draw.choice(p, m, replace=False), against]))
 
     def fit_and_score(rows: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
         weight, bias = np.zeros((len(rows), len(costs))), np.empty(len(costs))
@@ -132,6 +132,12 @@ def decisions(x: Rows, vectors: Rows, weight: Floats, gamma: float) -> Floats:
     weights, step = weight.astype(np.float32), max(1, PIECE // len(vectors))
     pieces = (x[start : start + step] for start in range(0, len(x), step))
     return np.concatenate([kernel(piece, vectors, gamma) @ weights for piece in pieces]).astype(np.float64)
+
+
+def _without_fold(rows: NDArray[np.intp], b: int) -> NDArray[np.intp]:
+    """The rows without the fold of bag b: a fifth of them in turn, one in turn of fewer than five."""
+    folds = min(HIDDEN_FOLDS, len(rows))
+    return np.asarray(rows[np.arange(len(rows)) % folds != b % folds])
 
 
 def _chances(u: NDArray[np.intp], negative: Bools | None) -> NDArray[np.float64] | None:

@@ -47,7 +47,7 @@ def boosted_trees(
     check_count(OWNER, "n_trees", n_trees)
     check_positive(OWNER, "learning_rate", learning_rate)
     rows, s, known = as_arrays(OWNER, z, labelled, categories, negative)
-    fitted, _ = fit_boosted(
+    fitted = fit_boosted(
         rows, s, n_trees=n_trees, learning_rate=learning_rate, categories=categories, seed=seed, negative=known
     )
     return ranking_of_scores(OWNER, fitted.score, z, labelled, negative, prior)
@@ -62,18 +62,24 @@ def fit_boosted(
     categories: tuple[int, ...] = (),
     seed: int = 0,
     negative: Bools | None = None,
-) -> tuple[CrossFitted, CategoryValues | None]:
-    """The boosted trees with their out-of-fold logits, and what stands for the categories."""
-    x, values = category_values(rows, labelled, categories, seed)
+) -> CrossFitted:
+    """The boosted trees with their out-of-fold logits; the model is the trees and what stands for the categories.
 
-    def fit(part: Rows, s: Bools, weight: Floats | None) -> HistGradientBoostingClassifier:
+    What stands for a category is made of labels, so it is made again for every fold, of the others.
+    """
+
+    def fit(
+        part: Rows, s: Bools, weight: Floats | None
+    ) -> tuple[HistGradientBoostingClassifier, CategoryValues | None]:
+        x, values = category_values(part, s, categories, seed)
         model = HistGradientBoostingClassifier(
             max_iter=n_trees, learning_rate=learning_rate, max_leaf_nodes=8, l2_regularization=10.0,
             early_stopping=False, class_weight="balanced", random_state=seed,
         )  # fmt: skip
-        return model.fit(part, s, sample_weight=weight)
+        return model.fit(x, s, sample_weight=weight), values
 
-    def score(model: HistGradientBoostingClassifier, part: Rows) -> Floats:
-        return np.asarray(model.decision_function(part), dtype=np.float64)
+    def score(fitted: tuple[HistGradientBoostingClassifier, CategoryValues | None], part: Rows) -> Floats:
+        model, values = fitted
+        return np.asarray(model.decision_function(part if values is None else values.apply(part)), dtype=np.float64)
 
-    return cross_fitted(x, labelled, fit, score, seed=seed, negative=negative), values
+    return cross_fitted(rows, labelled, fit, score, seed=seed, negative=negative)

@@ -1,17 +1,22 @@
 """Bags of trees on rows with categories and missing values, as their rankers and the average of ranks use them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from pucl.ranking.bags import Bools, Floats, Rows, balanced_bag
 from pucl.ranking.categories import CategoryValues, category_values
+from pucl.ranking.rows import folds_of
 
 N_TREES = 100
+FOLDS = 5
+JUDGES = 0.4  # of the number of trees: how many judge a fold, about as many as judge a labelled row out of bag
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,11 @@ class FittedTrees:
     values: CategoryValues | None
     score: Floats
 
+    def votes(self, rows: Rows) -> Floats:
+        """The mean share of P in the leaf of every row over all trees, (n,), of rows (n, c) with codes."""
+        x = rows if self.values is None else self.values.apply(rows)
+        return np.asarray(np.mean([_vote(tree, x) for tree in self.trees], axis=0))
+
 
 def bag_of_trees(
     rows: Rows,
@@ -42,6 +52,10 @@ def bag_of_trees(
 ) -> FittedTrees:
     """Trees on balanced bags of P and U, with the mean vote of those that never saw a row as its score.
 
+    Without categories these are the trees whose bag does not hold the row. What stands for a category is made of
+    labels, also of those of rows outside the bag; so with categories a row is scored by trees of the other folds, with
+    values that were made of the other folds.
+
     Args:
         rows: (n, c), NaN where a value is missing.
         labelled: s, (n,).
@@ -53,23 +67,45 @@ def bag_of_trees(
         n_trees: how many.
         seed: of everything that is drawn.
     """
+    tree = ExtraTreeClassifier if random_splits else DecisionTreeClassifier
+    make = partial(tree, max_features=None if random_splits else "sqrt", min_samples_leaf=min_leaf)
+
+    def grow(shown: Bools, number: int) -> FittedTrees:
+        known = None if negative is None else negative[shown]
+        return _grown(make, rows[shown], labelled[shown], known, categories, number, seed)
+
+    fitted = grow(np.ones(len(rows), dtype=bool), n_trees)
+    if not categories:
+        return fitted
+    known, score = None if negative is None else torch.from_numpy(negative), np.empty(len(rows))
+    fold = folds_of("pucl.ranking.bag_of_trees", torch.from_numpy(labelled), FOLDS, seed, known).numpy()
+    for k in range(int(fold.max()) + 1):
+        score[fold == k] = grow(fold != k, max(1, round(JUDGES * n_trees))).votes(rows[fold == k])
+    return replace(fitted, score=score)
+
+
+def _grown(
+    make: Callable[..., Any], rows: Rows, labelled: Bools, negative: Bools | None, categories: tuple[int, ...],
+    n_trees: int, seed: int,
+) -> FittedTrees:  # fmt: skip
+    """The trees, and the scores of rows out of bag; with categories these are not used, and 0."""
     x, values = category_values(rows, labelled, categories, seed)
-    gaps = bool(np.isnan(x).any())
-    make: Callable[..., Any] = ExtraTreeClassifier if random_splits else DecisionTreeClassifier
-    features = None if random_splits else "sqrt"
-    goal = labelled.astype(np.float64)
+    gaps, goal = bool(np.isnan(x).any()), labelled.astype(np.float64)
 
     def fit(bag: NDArray[np.intp], number: int) -> Any:
-        tree = make(max_features=features, min_samples_leaf=min_leaf, random_state=number)
-        return tree.fit(x[bag], goal[bag], check_input=gaps)
+        return make(random_state=number).fit(x[bag], goal[bag], check_input=gaps)
 
     def score(tree: Any) -> Floats:
-        leaf = tree.tree_.value[:, 0, :]
-        share = leaf[:, -1] / leaf.sum(axis=1)
-        return np.asarray(share[tree.tree_.apply(x)])
+        return _vote(tree, x) if values is None else np.zeros(len(x))
 
     bag = balanced_bag(labelled, fit, score, n_models=n_trees, seed=seed, negative=negative)
     return FittedTrees(bag.models, values, bag.score)
+
+
+def _vote(tree: Any, x: Rows) -> Floats:
+    """The share of P in the leaf of every row, (n,)."""
+    leaf = tree.tree_.value[:, 0, :]
+    return np.asarray((leaf[:, -1] / leaf.sum(axis=1))[tree.tree_.apply(x)])
 
 
 def as_logits(vote: Floats, n: int = N_TREES) -> Floats:
