@@ -43,6 +43,7 @@ predicted = {"unlabelled as negative": naive.predict(x_test), "PUClassifier": cl
 f1 = {name: f1_score(y_test, labels) for name, labels in predicted.items()}
 for name, labels in predicted.items():
     print(f"with the truth: {name}: accuracy {accuracy_score(y_test, labels):.3f}, F1 {f1[name]:.3f}")
-print(f"malignant among the unlabelled: {classifier.prior_:.3f} estimated, {y[s == 0].mean():.3f} in truth")
+share = f"{'at most' if classifier.prior_is_bound_ else 'about'} {classifier.prior_:.3f}"
+print(f"malignant among the unlabelled: {share}, {y[s == 0].mean():.3f} in truth")
 if f1["PUClassifier"] < max(TARGET, f1["unlabelled as negative"]):
     raise SystemExit(f"F1 {f1['PUClassifier']:.3f} is below the target {TARGET} or not above the naive one")

@@ -39,8 +39,8 @@ x, x_test, s, s_test, y, y_test = train_test_split(texts, s, battery, test_size=
 embedding = make_pipeline(TfidfVectorizer(), TruncatedSVD(24, random_state=0), Normalizer())
 z, z_test = embedding.fit_transform(x), embedding.transform(x_test)
 
-# "raw" takes the embeddings as they are and trains no encoder on top of them.
-classifier = pucl.PUClassifier(kind="vector", encoder="raw", random_state=0).fit(z, s)
+# kind="vector" says that the columns are dimensions of an embedding, not measurements.
+classifier = pucl.PUClassifier(kind="vector", random_state=0).fit(z, s)
 print(classifier.summary())
 print("\nwithout negatives:", classifier.score_report(z_test, s_test))
 
@@ -56,6 +56,7 @@ accuracy = accuracy_score(y_test, predicted)
 print(
     f"with the truth: accuracy {accuracy:.3f}, F1 {f1_score(y_test, predicted):.3f} on {len(x_test)} held-out messages"
 )
-print(f"about the battery, of the unread: {classifier.prior_:.3f} estimated, {y[s == 0].mean():.3f} in truth")
+share = f"{'at most' if classifier.prior_is_bound_ else 'about'} {classifier.prior_:.3f}"
+print(f"about the battery, of the unread: {share}, {y[s == 0].mean():.3f} in truth")
 if accuracy < TARGET:
     raise SystemExit(f"accuracy {accuracy:.3f} is below the target {TARGET}")

@@ -175,7 +175,7 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
     if comparison.averaged is not None:
         counted = sorted(comparison.averaged.head.weights.items(), key=lambda each: -each[1])
         reasons.append(
-            f"Ranks are averaged: {', '.join(f'{name} {100 * weight:.0f} %' for name, weight in counted)}; hidden "
+            f"Ranks are averaged: {'; '.join(f'{100 * weight:.0f} % {name}' for name, weight in counted)}. Hidden "
             "positives say how much each counts."
         )
     if comparison.average is not None and comparison.average.skipped:
