@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pucl.models.folder import load_model, read_card, save_model
@@ -57,6 +58,7 @@ def test_labels_by_number_recall_and_precision(pucl: Command) -> None:
         (("--top", "61"), "pucl predict: --top must be at most the number of rows, 60; got 61"),
         (("--top", "many"), "pucl predict: --top must be a whole number; got 'many'"),
         (("--top", "5", "--threshold", "0.5"), "--threshold and --top must be given one at a time"),
+        (("--top", "5", "--recall", "0.5"), "--top and --recall must be given one at a time"),
         (("--recall", "0.5", "--precision", "0.5"), "--recall and --precision must be given one at a time"),
         (("--recall", "2"), "--recall must be a number strictly between 0 and 1; got 2"),
     ],
@@ -102,6 +104,18 @@ def test_a_pipeline_can_ask_for_a_verdict(
         assert run.code == code and read_card(Path("model")).record.verdict == found
         told = f"pucl fit: --require {required} is not met; the model is saved; verdict: {found}\n" if code else ""
         assert run.err == told and "because of this" in run.out
+
+
+def test_noise_is_not_useful(pucl: Command) -> None:
+    """A whole fit to labels that have nothing to do with the columns."""
+    rng = np.random.default_rng(0)
+    rows = [["a", "b", "c", "known"], *([*rng.normal(size=2), rng.choice(["x", "y"]), int(i < 40)] for i in range(200))]
+    Path("noise.csv").write_text("\n".join(",".join(map(str, row)) for row in rows), encoding="utf-8")
+    fit = ("fit", "noise.csv", "--label", "known", "--time-limit", "0.001", "--out", "model")
+    run = pucl(*fit, "--require", "useful")
+    assert run.code == 3 and run.err.count("\n") == 1 and "\nVerdict: do not use: a hidden positive ranks" in run.out
+    assert run.err.startswith("pucl fit: --require useful is not met; the model is saved; verdict: do not use: ")
+    assert Path("model/model.json").exists() and pucl(*fit).code == 0
 
 
 def test_an_unknown_verdict_is_refused_before_the_fit(pucl: Command) -> None:

@@ -21,8 +21,7 @@ def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged
     of their own: theirs has the highest F1 on average over the plausible shares, see `expected_f1_threshold`. Any other
     head keeps its own. All of this is counted on P and U; confirmed negatives are left out.
     """
-    share = labels.pseudo.prior if plan.prior is None else plan.prior  # puPL has a share of its own
-    share = inside_unit_interval(share, plan.n_unlabelled)  # a ranker's π̂ may be 0
+    share = inside_unit_interval(labels.share, plan.n_unlabelled)  # a ranker's π̂ may be 0
     if plan.options.prior is not None:
         judged = at_share(judged, plan.unlabelled, share)
         rows = plan.rows if classifier.comparison.averaged is not None else classifier.z

@@ -113,11 +113,19 @@ class Judged:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The candidates as they were judged, the number of the one to take, and the averaged rankers if there were any."""
+    """What was compared, and what is to be taken.
+
+    Attributes:
+        judged: the candidates as they were judged.
+        best: the number of the one to take.
+        average: the averaged rankers; None where there were none.
+        skipped: names of candidates for which there was no time.
+    """
 
     judged: tuple[Judged, ...]
     best: int
     average: Average | None = None
+    skipped: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> Judged:
@@ -138,11 +146,13 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | No
         candidate = Candidate(RAW, encoded[RAW].z, AVERAGE, BLEND, tuple(range(plan.n_folds)))
         judged.append(Judged(candidate, average.logits))
     candidates = candidates_of(plan, encoded)
-    judged += judge(
+    others = judge(
         candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed, negative=plan.negative,
         deadline=plan.deadline, required=not judged,
     )  # fmt: skip
-    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy(), plan.negatives), average)
+    judged += others
+    skipped = tuple(candidate.name for candidate in candidates[len(others) :])
+    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy(), plan.negatives), average, skipped)
 
 
 def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candidate]:

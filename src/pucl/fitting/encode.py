@@ -91,7 +91,9 @@ def within_time(plan: FitPlan) -> FitPlan:
     epochs = int(FOR_TRAINING * (plan.deadline - now) / epoch)
     if epochs >= pretraining.config.epochs:
         return plan
-    return replace(plan, pretraining=pretraining.shortened(epochs) if epochs >= 1 else None)
+    if epochs < 1:
+        return replace(plan, pretraining=None, out_of_time=True)
+    return replace(plan, pretraining=pretraining.shortened(epochs))
 
 
 def encode_raw(rows: Tensor, device: Device, *, use_pca: bool = False, seed: int = 0) -> Encoded:

@@ -28,10 +28,12 @@ class Labels:
     Attributes:
         prior: π with its interval, or a bound.
         pseudo: pseudo-labels; their own π is the share they were made with.
+        share: π as one number: given, by the estimator that the user named, or that of the pseudo-labels.
     """
 
     prior: PriorEstimate
     pseudo: PseudoLabels
+    share: float
 
 
 def label(plan: FitPlan, comparison: Comparison) -> Labels:
@@ -47,7 +49,8 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
         known = _inside(plan, _asked(plan, torch.sigmoid(score), candidate) or share_of(score, plan))
         reported = _reported(plan, candidate.z, score, known)
         share = reported.value if reported.method == COUNTED else known.value
-        return Labels(reported, PseudoLabels.from_scores(score, plan.labelled, prior=share, negative=plan.negative))
+        pseudo = PseudoLabels.from_scores(score, plan.labelled, prior=share, negative=plan.negative)
+        return Labels(reported, pseudo, share)
     everyone = torch.ones_like(plan.labelled)
     asked = _asked(plan, None, candidate)
     told = None if asked is None else _inside(plan, asked).value
@@ -56,7 +59,8 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
     )
     if asked is None:
         asked = PriorEstimate(pseudo.prior, *(pseudo.interval or (0.0, 1.0)), candidate.labeller)
-    return Labels(_reported(plan, candidate.z, pseudo.score, _inside(plan, asked)), pseudo)
+    share = pseudo.prior if told is None else told  # puPL has a share of its own whatever it is told
+    return Labels(_reported(plan, candidate.z, pseudo.score, _inside(plan, asked)), pseudo, share)
 
 
 def share_of(score: Tensor, plan: FitPlan) -> PriorEstimate:

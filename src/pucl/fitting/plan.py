@@ -94,18 +94,18 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class PretrainingPlan:
-    """How the encoder is to be trained, with the reasons."""
+    """How the encoder is to be trained, with the reasons; `shortened_from` so many epochs to keep the time limit."""
 
     encoder: str | nn.Module
     objective: str
     view: str | View
     config: TrainConfig
     reasons: tuple[str, ...]
+    shortened_from: int | None = None
 
     def shortened(self, epochs: int) -> "PretrainingPlan":
         """The same with fewer epochs, for want of time."""
-        why = f"Training: stopped after {epochs} epochs of {self.config.epochs} planned, to keep the time limit."
-        return replace(self, config=replace(self.config, epochs=epochs), reasons=(*self.reasons, why))
+        return replace(self, config=replace(self.config, epochs=epochs), shortened_from=self.config.epochs)
 
     @property
     def choices(self) -> TrainingChoices:
@@ -133,6 +133,7 @@ class FitPlan:
         deadline: `time.perf_counter()` by which the fit should be done; None without a time limit.
         negative: confirmed negatives, (n,) bool; None without any.
         settled: fast rankers separate the classes, so that nothing slower is tried.
+        out_of_time: there was no time for a single epoch of the encoder's training.
         on_progress: called with the name of the stage and the share done.
     """
 
@@ -147,6 +148,7 @@ class FitPlan:
     deadline: float | None = None
     negative: Tensor | None = None
     settled: bool = False
+    out_of_time: bool = False
     on_progress: OnProgress | None = None
 
     @property

@@ -9,7 +9,7 @@ from pucl.encoders.pca_projection import MAX_AXES
 from pucl.encoders.plain import PCA, RAW
 from pucl.errors import is_number
 from pucl.fitting.compare import Comparison, Judged
-from pucl.fitting.encode import Encoded
+from pucl.fitting.encode import TRAINED, Encoded
 from pucl.fitting.label import Labels
 from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FEWEST_VECTORS, FitPlan, name_of
 from pucl.fitting.tune import Classifier
@@ -159,16 +159,10 @@ def _choices(plan: FitPlan, classifier: Classifier) -> Choices:
 
 
 def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
-    options, pretraining, chosen = plan.options, plan.pretraining, comparison.chosen.candidate
+    options, chosen = plan.options, comparison.chosen.candidate
     raw = chosen.encoder == RAW
-    reasons = list(pretraining.reasons) if pretraining is not None and not raw else []
-    if pretraining is None:
-        reasons.append(_why_no_pretraining(plan))
-    elif raw:
-        reasons.append(
-            f"Raw rows: a trained encoder ({name_of(pretraining.encoder)}) did not rank hidden positives better."
-        )
-    if raw and used.name == PCA != options.encoder:
+    reasons = _about_training(plan, comparison)
+    if raw and used.name == PCA != options.encoder and comparison.averaged is None:
         reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
     if options.fine_tune and raw:
         reasons.append("No fine-tuning: raw rows have no encoder to tune.")
@@ -178,23 +172,40 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
             f"Ranks are averaged: {'; '.join(f'{100 * weight:.0f} % {name}' for name, weight in counted)}. Hidden "
             "positives say how much each counts."
         )
-    if comparison.average is not None and comparison.average.skipped:
-        reasons.append(f"Not tried within the time limit: {'; '.join(comparison.average.skipped)}.")
+    skipped = (*(() if comparison.average is None else comparison.average.skipped), *comparison.skipped)
+    if skipped:
+        reasons.append(f"Not tried within the time limit: {'; '.join(skipped)}.")
     others = [each.candidate.name for number, each in enumerate(comparison.judged) if number != comparison.best]
     if others:
         reasons.append(f"{chosen.name}: ranks hidden positives best, or as well as {', '.join(others)}.")
     return reasons
 
 
+def _about_training(plan: FitPlan, comparison: Comparison) -> list[str]:
+    """Why an encoder was trained as it was, or not at all, or left."""
+    pretraining = plan.pretraining
+    if pretraining is None:
+        return [_why_no_pretraining(plan)]
+    reasons = list(pretraining.reasons)
+    if comparison.chosen.candidate.encoder == RAW:
+        compared = any(each.candidate.encoder == TRAINED for each in comparison.judged)
+        why = "did not rank hidden positives better" if compared else "could not be compared within the time limit"
+        reasons = [f"Raw rows: a trained encoder ({name_of(pretraining.encoder)}) {why}."]
+    if pretraining.shortened_from is not None:
+        epochs = f"{pretraining.config.epochs} epochs of {pretraining.shortened_from} planned"
+        reasons.append(f"Training: stopped after {epochs}, to keep the time limit.")
+    return reasons
+
+
 def _why_no_pretraining(plan: FitPlan) -> str:
     if plan.options.encoder in (RAW, PCA):
         return "No pretraining: as requested."
+    if plan.out_of_time:
+        return "No pretraining: no time for it."
     if plan.settled and plan.schema.kind != "table":
         return "No pretraining: fast rankers separate the classes already."
     if plan.schema.kind == "table":
         return "No pretraining: it rarely pays on tables; encoder='mlp' asks for it."
-    if plan.deadline is not None and plan.schema.kind == "image":
-        return "No pretraining: too few rows or labels, or no time for it."
     fewest = FEWEST if plan.schema.kind == "image" else FEWEST_VECTORS
     needs = f"{fewest:,} rows with {FEWEST_LABELLED} labelled positives"
     return f"No pretraining: too few rows or labels; it needs {needs}."

@@ -35,6 +35,8 @@ def plausible_share(
     where q(c) is the share of scores at c or above, and N are the negatives in U. Without negatives nobody knows q_N:
     the smallest ρ is all that P and U say of π, and it is π itself only if some c has positives alone above it. BBE
     takes that smallest ρ. [π_low, π_high] are its 5 % and 95 % quantiles over samples drawn again from P and from U.
+    Samples drawn again never hold positives below the lowest of P. So π_high is at least ρ / 0.05^(1/n_P): if less than
+    a share 0.05^(1/n_P) of the positives lay above c, all of P would do so in less than 5 % of cases.
 
     The scores *separate* if the smallest plausible share already explains nearly all of P:
 
@@ -63,12 +65,13 @@ def plausible_share(
     """
     draw, free = np.random.default_rng(seed), ~labelled if negative is None else ~(labelled | negative)
     kept = labelled | free
-    p, u = (_some(score[kind], draw) for kind in (labelled, free))
+    p, u = (_some(np.sort(score[kind]), draw) for kind in (labelled, free))  # the order of rows must not matter
     if negative is not None and negatives_look_random(p, u, score[negative], seed=seed):
         return adjusted_count(p, u, score[negative], confidence=HIGH - LOW, seed=seed)
     value = bbe(p, u).value
     again = [bbe(draw.choice(p, len(p)), draw.choice(u, len(u))).value for _ in range(REPLICATES)]
     low, high = (float(q) for q in np.quantile([*again, value], [LOW, HIGH]))
+    high = min(1.0, max(high, value / LOW ** (1 / len(p))))
     known = PriorEstimate(value, low, high, "bbe") if estimate is None else estimate
     if separates(p, u, low) and (rows is None or not told_apart(rows[kept], score[kept], labelled[kept], seed=seed)):
         return replace(known, low=min(ALLOWANCE * low, known.value), high=max(high, known.value), is_bound=False)
