@@ -33,9 +33,10 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """A classifier from labelled positives and unlabelled rows; nothing else needs to be known.
 
     ``fit(X, s)`` takes images (n, h, w, c), (n, c, h, w) or (n, h, w) as uint8 or float, tables (a frame, or a matrix
-    whose missing values are NaN) and embeddings. It trains a contrastive encoder if there are enough rows, keeps it if
-    it ranks hidden positives better than the raw rows do, pseudo-labels all rows, and fits a head with calibrated
-    probabilities. `choices_` and `summary()` say what it picked and why.
+    whose missing values are NaN) and embeddings. Tables are ranked by trees, linear models and support vector machines
+    whose ranks are averaged. On images, and on embeddings that these do not separate, it trains a contrastive encoder
+    if there are enough rows, keeps it if it ranks hidden positives better than the raw rows do, and fits a head to the
+    pseudo-labels of all rows. `choices_` and `summary()` say what it picked and why.
 
     Args:
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None to
@@ -46,7 +47,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         view: a registered view, a function ``(x, generator) → x``, or ``"auto"``: chosen by the kind of rows.
         labeller: a registered pseudo-labeller, or ``"auto"``.
         head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"``, ``"trees"`` or ``"auto"``: linear on a trained
-            embedding; on raw rows linear too, unless a kernel or the nearest rows rank hidden positives better.
+            embedding; on raw rows the average of fast rankers, or another that ranks hidden positives better.
         kind: ``"image"``, ``"table"`` or ``"vector"``; chosen by X when not given: a matrix is a table unless it
             looks like embeddings (128 columns or more, or all rows of the same norm).
         categorical: columns whose numbers are categories.

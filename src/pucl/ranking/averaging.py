@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.numerics.auc import auc
-from pucl.ranking.bagged_svm import BAGS, MAX_IN_BAG, fit_bagged_svm
+from pucl.ranking.bagged_svm import MAX_IN_BAG, bags_for, fit_bagged_svm
 from pucl.ranking.bags import MAX_IN_BAG as MAX_IN_TREE
 from pucl.ranking.bags import Bools, Floats, Rows
 from pucl.ranking.logistic import fit_linear
@@ -116,7 +116,9 @@ def _seconds_of_trees(rows: TableRows) -> float:
 
 def _seconds_of_machines(rows: TableRows) -> float:
     m = 2 * min(int(rows.labelled.sum()), MAX_IN_BAG)
-    return 0.1 + BAGS * float(m * m * 1e-7 + len(rows.features) * m * (1e-8 + 1e-10 * rows.features.shape[1]))
+    return 0.1 + bags_for(rows.labelled) * float(
+        m * m * 1e-7 + len(rows.features) * m * (1e-8 + 1e-10 * rows.features.shape[1])
+    )
 
 
 MEMBERS = (  # the cheapest first; the choice is explained in LOG.md

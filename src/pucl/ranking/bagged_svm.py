@@ -19,7 +19,8 @@ from pucl.ranking.scaling import standardised
 from pucl.registry import register
 
 OWNER = "bagged_svm"
-BAGS, HIDDEN_FOLDS = 15, 5
+MAX_BAGS, HIDDEN_FOLDS = 15, 5
+IN_ALL_BAGS = 2000  # rows of P: larger bags need fewer of them, and a model of fewer vectors scores faster
 MAX_IN_BAG = 400  # rows of P, and of U
 PIECE = 1 << 18  # values of the kernel held at a time
 
@@ -54,7 +55,7 @@ def bagged_svm(
     negative: Tensor | None = None,
     seed: int = 0,
     c: float = 1.0,
-    n_bags: int = BAGS,
+    n_bags: int | None = None,
 ) -> Ranking:
     """The mean decision of machines whose bag did not hold the row.
 
@@ -71,20 +72,27 @@ def bagged_svm(
         negative: confirmed negatives, (n,) bool.
         seed: of the bags.
         c: C, the cost of a row on the wrong side.
-        n_bags: how many machines, at least five.
+        n_bags: how many machines, at least five; 15, or fewer where bags are large, when not given.
     """
     check_positive(OWNER, "c", c)
-    check_count(OWNER, "n_bags", n_bags, low=HIDDEN_FOLDS)
+    if n_bags is not None:
+        check_count(OWNER, "n_bags", n_bags, low=HIDDEN_FOLDS)
     rows, s, known = as_arrays(OWNER, z, labelled, (), negative)
     machines = fit_bagged_svm(standardised(rows)[0], s, costs=[c], n_bags=n_bags, seed=seed, negative=known)
     return ranking_of_scores(OWNER, machines[0].score, z, labelled, negative, prior)
 
 
 def fit_bagged_svm(
-    x: Rows, labelled: Bools, *, costs: Sequence[float], seed: int, n_bags: int = BAGS, negative: Bools | None = None
+    x: Rows,
+    labelled: Bools,
+    *,
+    costs: Sequence[float],
+    seed: int,
+    n_bags: int | None = None,
+    negative: Bools | None = None,
 ) -> list[BaggedMachines]:
     """The machines of standardised rows for every cost C; all costs share the bags and their kernels."""
-    draw = np.random.default_rng(seed)
+    draw, n_bags = np.random.default_rng(seed), n_bags or bags_for(labelled)
     gamma, kinds = 1 / x.shape[1], [draw.permutation(np.flatnonzero(kind)) for kind in (labelled, ~labelled)]
     bags = []
     for b in range(n_bags):
@@ -117,6 +125,11 @@ def fit_bagged_svm(
         used = np.flatnonzero(weights[:, j])
         machines.append(BaggedMachines(x[used], weights[used, j], float(biases[j]), gamma, score[:, j]))
     return machines
+
+
+def bags_for(labelled: Bools) -> int:
+    """How many machines: 15 of small bags, down to 5 of large ones."""
+    return int(np.clip(IN_ALL_BAGS // min(max(1, int(labelled.sum())), MAX_IN_BAG), HIDDEN_FOLDS, MAX_BAGS))
 
 
 def kernel(x: Rows, vectors: Rows, gamma: float) -> Rows:
