@@ -75,12 +75,12 @@ def test_few_labelled_rows_cannot_show_that_classes_separate() -> None:
         assert not plausible_share(*scores(6.0, n_p=2 * FEWEST, seed=seed)[:2]).is_bound
 
 
-@pytest.mark.parametrize("n_p", [2, 5, 10])
+@pytest.mark.parametrize("n_p", [3, 10])
 def test_very_few_labelled_rows_bound_the_share_too(n_p: int) -> None:
     """Positives score below the lowest of a few labelled ones; samples drawn again from these never do."""
     held = 0
     for seed in range(50):
-        score, s, truth = scores(6.0, n_p=n_p, n_u=500, seed=seed)
+        score, s, truth = scores(6.0, n_p=n_p, n_u=300, seed=seed)
         held += truth <= plausible_share(score, s, seed=seed).high
     assert held >= 45
 
