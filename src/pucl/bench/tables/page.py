@@ -42,8 +42,8 @@ for development if the SHA-256 of its name, in hexadecimal, is below 44. So its 
 and does not change when a table is added. The tables below had their roles before any method was run on them.
 
 The rankers and their weights were fixed before a held-back table was seen. When a share is an estimate was not: an
-earlier form of that rule failed on held-back tables and was changed. Today's form was chosen on other tables and images,
-and then run once on the held-back ones (LOG.md).
+earlier form of that rule failed on held-back tables and was changed. Today's form was chosen on other tables and
+images, and then run once on the held-back ones (LOG.md).
 """
 TAIL = """## Run it yourself
 
