@@ -21,10 +21,10 @@ from pucl.training.pretraining import Pretrained
 
 @pytest.mark.slow
 def test_defaults_learn_and_say_what_they_picked(capsys: pytest.CaptureFixture[str]) -> None:
-    x, s, y = gaussians(400)
+    x, s, y = gaussians(600)
     model = PUClassifier(random_state=0, verbose=True).fit(x, s)
     assert (model.predict(x) == y).mean() > 0.95
-    assert model.choices_["encoder"] == "raw" and "too few rows" in model.reasons_[0]
+    assert model.choices_["encoder"] == "raw" and "No pretraining" in model.reasons_[0]
     assert "Model: encoder raw" in capsys.readouterr().out
     truth = y[s == 0].mean()
     low, high = model.prior_interval_
