@@ -21,7 +21,7 @@ from pucl.training.pretraining import Pretrained
 
 @pytest.mark.slow
 def test_defaults_learn_and_say_what_they_picked(capsys: pytest.CaptureFixture[str]) -> None:
-    x, s, y = gaussians(400)
+    x, s, y = gaussians(600)
     model = PUClassifier(random_state=0, verbose=True).fit(x, s)
     assert (model.predict(x) == y).mean() > 0.95
     assert model.choices_["encoder"] == "raw" and "rarely pays on tables" in model.reasons_[0]

@@ -42,7 +42,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None to
             let the labeller estimate it.
         objective: a registered loss; ``"auto"`` is puCL without a prior and puNCE with one.
-        encoder: a registered encoder, your own network, ``"raw"`` for the standardised rows (reduced to 1,024 principal
+        encoder: a registered encoder, your own network, ``"raw"`` for the standardised rows (reduced to 512 principal
             axes if they have more columns), or ``"auto"``.
         view: a registered view, a function ``(x, generator) → x``, or ``"auto"``: chosen by the kind of rows.
         labeller: a registered pseudo-labeller, or ``"auto"``.

@@ -162,7 +162,7 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
     options, chosen = plan.options, comparison.chosen.candidate
     raw = chosen.encoder == RAW
     reasons = _about_training(plan, comparison)
-    if raw and used.name == PCA != options.encoder and comparison.averaged is None:
+    if raw and used.name == PCA != options.encoder:
         reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
     if options.fine_tune and raw:
         reasons.append("No fine-tuning: raw rows have no encoder to tune.")
