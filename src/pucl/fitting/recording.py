@@ -31,11 +31,13 @@ from pucl.selection import (
     simple_rivals,
     verdict,
 )
+from pucl.selection.diagnostics import at_most
 from pucl.selection.scores import Estimate
 from pucl.training.checkpoints import fingerprint
 from pucl.training.reporting import Epoch
 
 FEWEST_TO_DIAGNOSE = 4  # rows of P and of U
+MOST_DIAGNOSED = 10_000  # rows of P, and of U
 MOST_COLUMNS = 1024  # that a simple rival looks at
 
 
@@ -137,15 +139,21 @@ def _rivals(plan: FitPlan, judged: NDArray[np.bool_]) -> dict[str, NDArray[np.fl
 
 
 def _diagnostics(plan: FitPlan, used: Encoded, pseudo: PseudoLabels) -> list[str]:
-    """Findings in words. For raw rows only the last one, on how P was labelled: raw rows need not form clusters."""
+    """Findings in words. For raw rows only the last one, on how P was labelled: raw rows need not form clusters.
+
+    Of very many rows a random choice is looked at.
+    """
     unseen = plan.free if used.seen_by_encoder is None else plan.free & ~used.seen_by_encoder
+    hidden = int((unseen & plan.labelled).sum())
+    p, u = (at_most(unseen & kind, MOST_DIAGNOSED, plan.options.seed) for kind in (plan.labelled, ~plan.labelled))
+    unseen = p | u
     z, s = used.z[unseen], plan.labelled[unseen]
     if min(int(s.sum()), int((~s).sum())) < FEWEST_TO_DIAGNOSE:
         return []
     messages = diagnose(z, s, pseudo=pseudo.only(unseen), seed=plan.options.seed).messages
     memorised = [] if used.seen_by_encoder is None else [
         f"The encoder has memorised the labelled rows it was trained with: it tells them from hidden ones (AUC "
-        f"{used.memorised_auc:.2f}). Only the {int(s.sum()):,} hidden ones stand for the positives."
+        f"{used.memorised_auc:.2f}). Only the {hidden:,} hidden ones stand for the positives."
     ]  # fmt: skip
     return [*memorised, *(messages if used.trained is not None else messages[-1:])]
 

@@ -217,7 +217,7 @@ def _bias(
         positive, weight = labelled, pseudo.probability.to(rows.device, torch.float64) * likely_positive
         doubt = 1 - float(weight.square().sum() / weight.sum().clamp(min=1e-12)) if likely_positive.any() else 1.0
         conclusive = cohens_kappa(likely_positive[unlabelled], rich[unlabelled])[1] >= SAME_ROWS
-    likely = _at_most(weight > 0, MOST_ROWS, seed)
+    likely = at_most(weight > 0, MOST_ROWS, seed)
     smaller = min(int(positive.sum()), int(likely.sum()))
     if smaller < 2:
         return 0.5, float("inf"), doubt, False
@@ -246,7 +246,7 @@ def _separability(rows: Tensor, positive: Tensor, weight: Tensor, folds: int, se
     return float(np.mean(values)), float(np.sqrt(np.sum(variances)) / folds)
 
 
-def _at_most(rows: Tensor, most: int, seed: int) -> Tensor:
+def at_most(rows: Tensor, most: int, seed: int) -> Tensor:
     """The rows marked, or a random choice of `most` of them, (n,) bool."""
     members = rows.nonzero().flatten().cpu()
     drawn = members[torch.randperm(len(members), generator=Generator().manual_seed(seed))[:most]]
