@@ -18,9 +18,9 @@ def expected_f1_threshold(
 
         c = argmax_c  mean_π F1(c, π),    F1(c, π) = 2 t / (q + π),    t = min(π r, q)
 
-    where r and q are the shares of P and of U at c or above, and π runs evenly over the plausible shares: from the low
-    to the high end of its interval, or from a quarter of a bound up to it. A π that was given is the only one tried.
-    The result lies half-way between two scores.
+    where c runs over the scores of U, r and q are the shares of P and of U at c or above, and π runs evenly over the
+    plausible shares: from the low to the high end of its interval, or from a quarter of a bound up to it. A π that was
+    given is the only one tried. The result lies half-way between c and the next lower score of U.
 
     Args:
         score: of every row (n,), from models that did not see it.
@@ -30,8 +30,9 @@ def expected_f1_threshold(
     """
     free = ~labelled if negative is None else ~(labelled | negative)
     p, u = np.sort(score[labelled]), np.sort(score[free])
-    at = np.unique(np.concatenate([p, u]))
-    r, q = (1 - np.searchsorted(kind, at, side="left") / len(kind) for kind in (p, u))
+    at, first = np.unique(u, return_index=True)
+    q = 1 - first / len(u)
+    r = 1 - np.searchsorted(p, at, side="left") / len(p)
     low = QUARTER * prior.high if prior.is_bound else prior.low
     gain = np.zeros(len(at))
     for share in np.linspace(max(low, 0.5 / len(u)), max(prior.high, 0.5 / len(u)), SHARES):
