@@ -80,7 +80,7 @@ def test_a_table_in_no_time_is_ranked_by_the_fastest() -> None:
     x, s, y = gaussians(300)
     model = PUClassifier(random_state=0, time_limit=1e-3).fit(x, s)
     assert f"{SKIPPED}{LATER}." in model.reasons_ and f"{SKIPPED}{LATER}." in model.summary()
-    assert any(reason.startswith(f"Ranks are averaged: {MEMBERS[0].names[0]}") for reason in model.reasons_)
+    assert any(reason.startswith(f"Ranks are averaged: 100 % {MEMBERS[0].names[0]}") for reason in model.reasons_)
     assert (model.predict(x) == y).mean() > 0.95 and model.verdict_.startswith("useful")
     assert [each.name for each in model.model_.record.candidates[1:]] == list(MEMBERS[0].names)
 
