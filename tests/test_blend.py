@@ -131,7 +131,7 @@ def test_a_blend_is_the_logit_of_the_average_rank() -> None:
     assert whole.weights["bag"] == pytest.approx(0.4 / 1.2)
     average = torch.zeros(len(rows), dtype=torch.float64)
     for member in whole.members:
-        score = member.head(rows if member.on == "columns" else torch.nan_to_num(rows)).detach()
+        score = member.head(rows if member.on == "columns" else torch.nan_to_num(rows).double()).detach()
         reference = member.reference.float().tolist()
         ranks = torch.tensor([slow_rank(reference, float(v)) for v in score.double()], dtype=torch.float64)
         average += whole.weights[member.name] * ranks

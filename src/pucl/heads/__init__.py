@@ -26,7 +26,7 @@ class LinearHead(StoredHead):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k)."""
-        return z @ self.weight + self.bias
+        return z @ self.weight.to(z.dtype) + self.bias.to(z.dtype)
 
     @classmethod
     def from_parts(cls, parts: HeadParts) -> Self:

@@ -162,7 +162,7 @@ class Blend(StoredHead):
     def _logits(self, rows: Tensor) -> Tensor:
         views = {"columns": rows}
         if any(member.on == "features" for member in self.members):
-            views["features"] = self.expand(rows)
+            views["features"] = self.expand(rows).double()  # so that a score does not depend on the other rows
         average = torch.zeros_like(rows[:, 0], dtype=torch.float64)
         for j, (head, curve) in enumerate(zip(self.heads, self.curves, strict=True)):
             average = average + self.weight[j] * curve(head(views[self.members[j].on]))
