@@ -70,7 +70,8 @@ class SupportVectors(StoredHead):
 
     def _scores(self, x: Tensor) -> Tensor:
         """The exponent is 2γ x · v − γ ‖v‖² − γ ‖x‖², kept from rising above 0 by rounding."""
-        mean, scale, vectors, weight, bias = (getattr(self, name).to(x.dtype) for name in NAMES)
+        tensors: list[Tensor] = [getattr(self, name).to(x.dtype) for name in NAMES]
+        mean, scale, vectors, weight, bias = tensors
         scaled = (x - mean) / scale
         exponent = torch.addmm(-self.gamma * vectors.square().sum(dim=1), scaled, 2 * self.gamma * vectors.T)
         exponent = exponent.sub_(self.gamma * scaled.square().sum(dim=1, keepdim=True)).clamp_(max=0)
