@@ -29,7 +29,8 @@ def test_thresholds_are_those_of_pu_scores(example: Callable[[], Fit]) -> None:
     at = thresholds(record, evidence)
     assert at.threshold[at.half] == 0.0 and np.all(np.diff(at.threshold) > 0)
     for i in range(0, len(at.threshold), 10):
-        scores = pu_scores(evidence.held_logit, evidence.held_labelled, prior=fit.prior, threshold=at.threshold[i])
+        share = record.prior.cautious
+        scores = pu_scores(evidence.held_logit, evidence.held_labelled, prior=share, threshold=at.threshold[i])
         for name in ("recall", "f1", "precision"):
             told = getattr(scores, name)
             value, error = getattr(at, name)[i], getattr(at, f"{name}_error")[i]
