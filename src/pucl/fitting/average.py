@@ -44,6 +44,8 @@ def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
         return plan, None
     plan.progress("ranking", 0.1)
     average = average_rankers(plan)
+    if plan.schema.kind == "table" and plan.pretraining is None:
+        return plan, average  # there is nothing slower to try
     share = plausible_share(average.logits, plan.labelled.numpy(), seed=plan.options.seed, negative=plan.negatives)
     if share.is_bound or plan.options.asks_for_training:
         return plan, average
