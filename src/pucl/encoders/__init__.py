@@ -14,6 +14,10 @@ def make_encoder(encoder: str | nn.Module, input_shape: Shape, *, seed: int = 0,
     """A fresh encoder by name, its weights drawn with `seed`; a module is returned unchanged."""
     if isinstance(encoder, nn.Module):
         return encoder
+    if ":" in encoder:  # a scheme, such as timm:NAME; its weights are filled in later
+        from pucl.encoders.frozen.resolve import build
+
+        return build(encoder, input_shape, **options)
     entry = get("encoders", encoder)
     kind = "image" if len(input_shape) == 3 else "vector"
     if kind not in entry.inputs:

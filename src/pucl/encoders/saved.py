@@ -20,7 +20,8 @@ from pucl.files import replace_file
 from pucl.registry import current_name
 
 FORMAT = 1
-WEIGHTS, ABOUT = "encoder.safetensors", "encoder.json"
+STEM = "encoder"
+WEIGHTS, ABOUT = f"{STEM}.safetensors", f"{STEM}.json"
 SAVE, LOAD = "pucl.save_encoder", "pucl.load_encoder"
 
 
@@ -33,6 +34,7 @@ def save_encoder(
     input_shape: Sequence[int],
     options: Mapping[str, Any],
     extra: Mapping[str, Any],
+    stem: str = STEM,
 ) -> Path:
     """Write `encoder.safetensors`, then `encoder.json`, each whole or not at all.
 
@@ -43,6 +45,7 @@ def save_encoder(
         input_shape: the shape of one row.
         options: what the network was made with, besides the shape.
         extra: anything else to keep, such as the settings of the training.
+        stem: of the names of both files.
 
     Returns:
         The folder.
@@ -67,8 +70,8 @@ def save_encoder(
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / WEIGHTS, weights)
-        replace_file(folder / ABOUT, f"{text}\n".encode())
+        replace_file(folder / f"{stem}.safetensors", weights)
+        replace_file(folder / f"{stem}.json", f"{text}\n".encode())
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{SAVE}: cannot write to {folder}: {reason}; choose another folder or make room") from None
@@ -77,16 +80,16 @@ def save_encoder(
 
 @signed_by(LOAD)
 def load_encoder(
-    folder: str | Path, device: str | torch.device = "cpu", *, network: nn.Module | None = None
+    folder: str | Path, device: str | torch.device = "cpu", *, network: nn.Module | None = None, stem: str = STEM
 ) -> Encoder:
     """The encoder that `save_encoder` wrote, bit for bit, in evaluation mode on `device`.
 
     An encoder that is not registered needs `network`, a module like the saved one, whose weights are filled in. Files
-    that are damaged, do not belong together or come from a newer format are refused.
+    that are damaged, do not belong together or come from a newer format are refused. `stem` is of the names of both.
     """
     folder = Path(folder)
-    about = _read_about(folder)
-    tensors = _read_weights(folder, about["sha256"])
+    about = _read_about(folder / f"{stem}.json")
+    tensors = _read_weights(folder / f"{stem}.safetensors", about["sha256"])
     own = network is not None
     if network is None:
         network = _rebuilt(about)
@@ -100,11 +103,11 @@ def load_encoder(
     return encoder.to(device).eval()
 
 
-def _read_about(folder: Path) -> dict[str, Any]:
+def _read_about(path: Path) -> dict[str, Any]:
     """What encoder.json says, with its keys and types checked."""
-    path = folder / ABOUT
     if not path.is_file():
-        raise bad_argument(LOAD, "folder", f"a folder with {ABOUT} and {WEIGHTS}", str(folder))
+        needed = f"a folder with {path.name} and {path.stem}.safetensors"
+        raise bad_argument(LOAD, "folder", needed, str(path.parent))
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -124,16 +127,15 @@ def _read_about(folder: Path) -> dict[str, Any]:
     return dict(about)
 
 
-def _read_weights(folder: Path, expected: str) -> dict[str, Tensor]:
+def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     """The tensors, read from the very bytes whose checksum was compared."""
-    path = folder / WEIGHTS
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=LOAD) from None
     if hashlib.sha256(data).hexdigest() != expected:
         got = Described(f"another or a damaged one ({len(data):,} bytes)")
-        raise bad_argument(LOAD, str(path), f"the file {ABOUT} was written for (by its SHA-256)", got)
+        raise bad_argument(LOAD, str(path), f"the file {path.stem}.json was written for (by its SHA-256)", got)
     try:
         tensors: dict[str, Tensor] = tensors_of(data)
     except SafetensorError as error:

