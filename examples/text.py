@@ -1,15 +1,11 @@
-"""Messages about a faulty battery among other mail: text as embeddings, 60 messages labelled, no negatives."""
+"""Messages about a faulty battery among other mail: a list of texts, 60 messages labelled, no negatives."""
 
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 
 import pucl
 
@@ -35,23 +31,22 @@ s = np.zeros(len(texts), dtype=int)
 s[rng.choice(np.flatnonzero(battery), size=86, replace=False)] = 1
 x, x_test, s, s_test, y, y_test = train_test_split(texts, s, battery, test_size=0.3, random_state=0, stratify=s)
 
-# Words to vectors of length 1. Nothing here looks at labels; any other embedding of text does as well.
-embedding = make_pipeline(TfidfVectorizer(), TruncatedSVD(24, random_state=0), Normalizer())
-z, z_test = embedding.fit_transform(x), embedding.transform(x_test)
-
-# kind="vector" says that the columns are dimensions of an embedding, not measurements.
-classifier = pucl.PUClassifier(kind="vector", random_state=0).fit(z, s)
+# Texts go in as they are. Words become numbers by n-grams that are learnt from these texts, without their labels.
+classifier = pucl.PUClassifier(random_state=0).fit(x, s)
 print(classifier.summary())
-print("\nwithout negatives:", classifier.score_report(z_test, s_test))
+print("\nwithout negatives:", classifier.score_report(x_test, s_test))
+print("\nthe likeliest of the held-out messages:")
+for row in classifier.top(x_test, 3):
+    print(" ", x_test[row])
 
 # Keep the model as a folder without pickles, and use it again.
 with tempfile.TemporaryDirectory() as folder:
     saved = classifier.save(Path(folder) / "model")
     again = pucl.PUClassifier.load(saved)
-    print("kept as", ", ".join(sorted(file.name for file in saved.iterdir())))
+    print("\nkept as", ", ".join(sorted(file.name for file in saved.iterdir())))
 
 # Only now the truth.
-predicted = again.predict(z_test)
+predicted = again.predict(x_test)
 accuracy = accuracy_score(y_test, predicted)
 print(
     f"with the truth: accuracy {accuracy:.3f}, F1 {f1_score(y_test, predicted):.3f} on {len(x_test)} held-out messages"

@@ -1,0 +1,101 @@
+"""From texts to vectors: hashed n-grams with a truncated SVD, which always work, and sentence encoders."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pucl.registry import get
+
+FAMILY = "text-encoders"
+HASHED = "hashed"  # the one that is used unless the user chooses another
+SPREAD = 4.0  # the variance of all dimensions together: a column of text counts as much as four columns of numbers
+MAX_SCALED = 2000  # texts from which the scaling is learnt, so that a slow encoder does not read all of them twice
+
+Floats = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class TextEncoder(Protocol):
+    """A registered text encoder: texts in, vectors out."""
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], *, seed: int) -> "TextEncoder":
+        """Learn from training texts what there is to learn."""
+
+    @classmethod
+    def load(cls, arrays: Arrays) -> "TextEncoder":
+        """The encoder whose `arrays` were stored; a ValueError or KeyError where they are damaged."""
+
+    @property
+    def arrays(self) -> Arrays:
+        """Everything it has learnt."""
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Vectors (n, k); a row depends on its own text only."""
+
+
+@dataclass(frozen=True)
+class TextVectors:
+    """A text encoder by name, and the scaling of what it gives.
+
+        z'_j = (z_j − m_j) / (c √σ_j)
+
+    where m_j and σ_j are the mean and the spread of dimension j over the training texts, and c makes the variances of
+    all dimensions sum to `SPREAD`. Dimensions of large spread carry the topics, those of small spread mostly noise: the
+    root is half-way between keeping the spread and making all dimensions equal (LOG.md). The small sum keeps the ridge
+    of linear models strong: 256 standardised dimensions would be fitted to noise.
+
+    Attributes:
+        name: of the encoder.
+        encoder: the encoder.
+        mean: m, (k,).
+        scale: c √σ, (k,).
+    """
+
+    name: str
+    encoder: TextEncoder
+    mean: Floats
+    scale: Floats
+
+    @classmethod
+    def fit(cls, name: str, texts: Sequence[str], *, seed: int = 0) -> "TextVectors":
+        """Learn the encoder and the scaling from training texts."""
+        encoder = _entry(name).fit(texts, seed=seed)
+        if len(texts) > MAX_SCALED:
+            texts = [texts[i] for i in np.random.default_rng(seed).choice(len(texts), MAX_SCALED, replace=False)]
+        z = encoder.encode(texts)
+        spread = z.std(axis=0, dtype=np.float64)
+        scale = np.sqrt(np.maximum(spread, 1e-3 * spread.max(initial=1e-12)))
+        scale *= np.sqrt(np.square(spread / scale).sum() / SPREAD) or 1.0
+        return cls(name, encoder, z.mean(axis=0, dtype=np.float64).astype(np.float32), scale.astype(np.float32))
+
+    @property
+    def width(self) -> int:
+        """How many numbers stand for a text."""
+        return len(self.mean)
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Scaled vectors (n, k)."""
+        return (self.encoder.encode(texts) - self.mean) / self.scale
+
+    @property
+    def arrays(self) -> Arrays:
+        """Everything that was learnt; `load` gives back the same vectors."""
+        return {"mean": self.mean, "scale": self.scale, **self.encoder.arrays}
+
+    @classmethod
+    def load(cls, name: str, arrays: Arrays) -> "TextVectors":
+        """The encoder whose `arrays` were stored; a ValueError or KeyError where they are damaged."""
+        own = {key: array for key, array in arrays.items() if key not in ("mean", "scale")}
+        mean, scale = arrays["mean"], arrays["scale"]
+        if mean.ndim != 1 or mean.shape != scale.shape or not (scale > 0).all():
+            raise ValueError("the scaling of texts is damaged")
+        return cls(name, _entry(name).load(own), mean, scale)
+
+
+def _entry(name: str) -> type[TextEncoder]:
+    encoder: Any = get(FAMILY, name).function
+    return encoder  # type: ignore[no-any-return]
