@@ -32,7 +32,7 @@ def test_folder_of_images_with_a_list(tmp_path: Path) -> None:
     assert (rows.shape, rows.dtype) == ((3, 1, 6, 5), np.uint8)
     assert rows[:, 0, 0, 0].tolist() == [0, 10, 20]
     assert loaded(sample(read(folder, positives=["a.png"]), 2, keep_positives=True)).shape == (2, 1, 6, 5)
-    with pytest.raises(InputError, match="images in scans; got 1 unknown, first 'd.png'"):
+    with pytest.raises(InputError, match="files in scans; got 1 unknown, first 'd.png'"):
         read(folder, positives=["b.png", "d.png"])
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (5, 6), (1, 2, 3)).save(folder / "z.png")
@@ -86,3 +86,24 @@ def test_an_unreadable_image_among_many(tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
     with pytest.raises(InputError, match="none in it"):
         read(tmp_path / "bare", positives=["a.png"])
+
+
+@pytest.mark.parametrize("kind", ["RGBA", "LA", "palette", "grey with a transparent value"])
+def test_transparent_parts_are_white(kind: str, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    disc = np.hypot(*np.mgrid[-8:8, -8:8]) < 5
+    black = np.zeros((16, 16, 4), dtype=np.uint8)
+    black[..., 3] = 255 * disc
+    drawing = image.fromarray(black)
+    if kind == "palette":
+        drawing = image.fromarray(disc.astype(np.uint8), mode=None).convert("P")
+        drawing.putpalette([9, 9, 9, 0, 0, 0])
+        drawing.save(tmp_path / "a.png", transparency=bytes([0, 255]))  # of which Pillow warns when it is converted
+    elif kind == "grey with a transparent value":
+        image.fromarray(np.where(disc, 0, 7).astype(np.uint8)).save(tmp_path / "a.png", transparency=7)
+    else:
+        drawing.convert(kind).save(tmp_path / "a.png")
+    image.new("L", (16, 16)).save(tmp_path / "b.png")
+    rows = loaded(read(tmp_path, positives=["a.png"]))
+    assert (rows[0] == np.where(disc, 0, 255)).all()
+    assert rows.shape[1] == (1 if kind in ("LA", "grey with a transparent value") else 3)

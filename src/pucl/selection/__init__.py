@@ -1,6 +1,7 @@
 """Judging without negatives: scores of a classifier, the choice of one, and a diagnosis, from P and U alone."""
 
 from pucl.selection.diagnostics import Diagnostics, diagnose
+from pucl.selection.leaks import Leaks, find_leaks
 from pucl.selection.lift import Lift, lift
 from pucl.selection.rivals import simple_rivals
 from pucl.selection.scores import (
@@ -19,6 +20,7 @@ __all__ = [
     "CRITERIA",
     "NOT_JUDGED",
     "Diagnostics",
+    "Leaks",
     "Lift",
     "PUScores",
     "RankingScores",
@@ -26,6 +28,7 @@ __all__ = [
     "ThresholdCurve",
     "Verdict",
     "diagnose",
+    "find_leaks",
     "hold_out",
     "lift",
     "pu_scores",

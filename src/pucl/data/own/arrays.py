@@ -15,6 +15,7 @@ from pucl.data.own.batch import OWNER, PASS, Batch, Table, finite
 from pucl.errors import Described, InputError, bad_argument, unknown_name
 
 MOST_COMPRESSED = 256 << 20  # bytes of a compressed array, which cannot be mapped, that are taken into memory
+MOST_DENSE = 1 << 28  # values of a sparse matrix that is taken as a dense one
 KINDS = (None, None, "vector", "image", "image")  # by the number of dimensions
 
 
@@ -82,8 +83,20 @@ def array_rows(open_: Callable[[], NDArray[Any]], *, kind: Kind | None, name: st
     return ArrayRows(open_, chosen, array.shape)
 
 
+def dense(owner: str, argument: str, values: Any) -> Any:
+    """A sparse matrix of scipy as an array, refused where that would not fit; anything else as it is."""
+    if not hasattr(values, "tocsr"):
+        return values
+    n, d = values.shape
+    if n * d > MOST_DENSE:
+        got = Described(f"a sparse one of {n:,} × {d:,}; reduce it first, for example by sklearn's TruncatedSVD")
+        raise bad_argument(owner, argument, f"a matrix of at most {MOST_DENSE:,} values", got)
+    return values.toarray()
+
+
 def as_array(values: Any) -> NDArray[Any]:
-    """A numpy array of a numpy array, torch tensor or sequence."""
+    """A numpy array of a numpy array, torch tensor, sparse matrix or sequence."""
+    values = dense(OWNER, "an array", values)
     if hasattr(values, "detach"):  # a torch tensor, which need not be on the CPU or of a type numpy knows
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values

@@ -20,8 +20,8 @@ class Table:
     """Some rows of a table: the type of every column, and a vector of values for those that can be used.
 
     Types are ``number``, ``bool``, ``date`` (in days since 1970; all float64, NaN where missing), ``category`` (text,
-    None where missing) and ``missing`` (no value at all). Any other type (``vector``, …) is named in `types` and has no
-    values.
+    None where missing), ``text`` (the same, never taken for categories) and ``missing`` (no value at all). Any other
+    type (``vector``, …) is named in `types` and has no values.
     """
 
     types: Mapping[str, str]

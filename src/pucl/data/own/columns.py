@@ -1,6 +1,7 @@
 """From Arrow columns to numpy: the type of a column and its values."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,9 @@ from numpy.typing import NDArray
 
 from pucl.data.own.batch import OWNER, finite, need
 from pucl.errors import Described, bad_argument
+
+LOOKED_AT = 20  # texts of a column that must all be dates before the others are read
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
 
 
 def type_of(arrow_type: Any) -> str:
@@ -104,3 +108,20 @@ def _lists(array: Any, name: str, start: int) -> NDArray[np.float32]:
         raise bad_argument(OWNER, column, "vectors of one length", got)
     flat = array.flatten().to_numpy(zero_copy_only=False)
     return finite(flat.reshape(len(array), -1), start, column)
+
+
+def as_dates(table: Any) -> Any:
+    """An Arrow table whose columns of text are dates where all their values are, such as 2024-12-31 08:30."""
+    pa, compute = need("pyarrow", "a frame"), need("pyarrow.compute", "a frame")
+    for j, field in enumerate(table.schema):
+        if str(field.type) not in ("string", "large_string"):
+            continue
+        some = compute.drop_null(table.column(j).slice(0, 10 * LOOKED_AT)).slice(0, LOOKED_AT).to_pylist()
+        if not some or not all(_ISO.fullmatch(text.strip()) for text in some):
+            continue
+        try:
+            dates = table.column(j).cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:  # a later value is no date
+            continue
+        table = table.set_column(j, field.name, dates)
+    return table

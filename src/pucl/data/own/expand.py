@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pucl.data.own.rules import CategoryRule, NumberRule
+from pucl.data.own.rules import NumberRule
+from pucl.data.own.text_rule import Rule, TextRule
 
 NUMBER, CATEGORY, MISSING, OTHER = range(4)  # what a feature is made of
 PIECE = 1 << 24  # features made at a time
@@ -17,8 +18,8 @@ class Expand(nn.Module):
         missing      1 if x_j is missing, else 0
         other        1 if x_j is the code of a rare value or of one that training never saw, else 0
 
-    where j is the column a feature is made of. Compact rows hold standardised numbers and codes of categories, with NaN
-    where a value is missing; see `TableTransform.compact`.
+    where j is the column a feature is made of. Compact rows hold standardised numbers, codes of categories and vectors
+    of texts, with NaN where a value is missing; see `TableTransform.compact`.
 
     Attributes:
         source: the column of every feature, (d,).
@@ -37,16 +38,22 @@ class Expand(nn.Module):
         self.plain = bool((kind == NUMBER).all())
 
     @classmethod
-    def of(cls, rules: tuple[NumberRule | CategoryRule, ...]) -> "Expand":
+    def of(cls, rules: tuple[Rule, ...]) -> "Expand":
         """Of the rules of a table transform, in the order of their features."""
         features: list[tuple[int, int, float]] = []
-        for j, rule in enumerate(rules):
+        j = 0  # the first number of the rule in a compact row
+        for rule in rules:
+            if isinstance(rule, TextRule):
+                features += [(j + k, NUMBER, 0.0) for k in range(rule.width)]
+                j += rule.width
+                continue
             if isinstance(rule, NumberRule):
                 features.append((j, NUMBER, (rule.fill - rule.centre) / rule.scale))
             else:
                 features += [(j, CATEGORY, float(code)) for code in range(len(rule.values))]
                 features += [(j, OTHER, float(len(rule.values)))] * rule.other
             features += [(j, MISSING, 0.0)] * rule.indicator
+            j += 1
         source, kind, value = zip(*features, strict=True)
         return cls(torch.tensor(source), torch.tensor(kind), torch.tensor(value, dtype=torch.float32))
 

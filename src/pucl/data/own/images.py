@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pucl.data import Kind
 from pucl.data.own.batch import OWNER, Batch, need
+from pucl.data.readers.image_folder import opaque
 from pucl.errors import Described, InputError, bad_argument, check_count
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
@@ -19,7 +20,7 @@ GREY, COLOUR = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 
 @dataclass(frozen=True)
 class ImageRows:
-    """Image files as uint8 rows (n, c, h, w): one channel if all are grey, three otherwise."""
+    """Image files as uint8 rows (n, c, h, w): one channel if all are grey, three otherwise; transparent is white."""
 
     folder: Path
     names: tuple[str, ...]
@@ -81,6 +82,11 @@ def image_rows(folder: Path, *, size: Any = None, skip_unreadable: bool = False)
     return ImageRows(folder, tuple(shapes), mode, _common_size(shapes) if size is None else _wanted_size(size))
 
 
+def has_images(folder: Path) -> bool:
+    """Whether there is an image below `folder`."""
+    return any(_is_image(path) for path in folder.rglob("*"))
+
+
 def _is_image(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
 
@@ -114,4 +120,4 @@ def _decode(path: Path, name: str) -> Any:
         ) from None
     if upright.mode not in (*GREY, *COLOUR):
         raise bad_argument(OWNER, f"image {name}", "of 8 bits per channel", Described(f"mode {upright.mode}"))
-    return upright
+    return opaque(upright)

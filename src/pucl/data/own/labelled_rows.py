@@ -2,6 +2,7 @@
 
 import csv
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from pucl.data.own.arrays import as_array, mapped
 from pucl.data.own.batch import OWNER
 from pucl.data.own.columns import as_text
+from pucl.data.own.label_words import in_words, positive_of
 from pucl.errors import Described, bad_argument
 from pucl.labels import check_labels, check_negatives
 
@@ -21,33 +23,49 @@ HEADERS = ("id", "ids", "name", "names", "file", "filename", "image", "path", "r
 
 
 def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: str = "label") -> NDArray[np.bool_]:
-    """Read s from one label per row: what `check_labels` takes, or two values of which one is the `positive_value`.
+    """Read s from one label per row: what `check_labels` takes, or values of which one means a labelled positive.
+
+    Without `positive_value`, words such as yes and no, "unknown" and empty cells are understood, with a warning that
+    says what was taken for what; see `positive_of`.
 
     Args:
         values: one label per row.
         n_rows: how many rows there are.
-        positive_value: which of two values means a labelled positive, where they are not bool, {0, 1} or {-1, 1}.
+        positive_value: which value means a labelled positive, where they are not bool, {0, 1} or {-1, 1}; rows with
+            any other value, or none, are unlabelled.
         name: how errors call the labels, such as ``column 'label'``.
     """
     owner = f"{OWNER}, {name}"
     labels = as_array(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    text = labels.dtype.kind in "OUT"
-    if positive_value is None and not text:
+    if labels.ndim != 1:
         return check_labels(labels, n_rows=n_rows, owner=owner)
-    missing = np.array([_is_missing(value) for value in labels.tolist()])
-    if missing.any():
-        raise bad_argument(owner, "s", "a label in every row", Described(f"none at row {int(missing.argmax())}"))
-    distinct = sorted({*labels.tolist()}, key=str)
-    if positive_value is None and set(map(type, distinct)) <= {bool, int, float}:
+    missing = np.array([_is_missing(value) for value in labels.tolist()], dtype=bool)
+    distinct = sorted({*labels[~missing].tolist()}, key=str)
+    if positive_value is None and not missing.any() and set(map(type, distinct)) <= {bool, int, float}:
         return check_labels(labels.tolist(), n_rows=n_rows, owner=owner)
-    shown = Described(f"the values {distinct[:4] if len(distinct) < 5 else [*distinct[:4], '…']}")
-    if len(distinct) > 2 or (len(distinct) == 2 and positive_value is None):
-        raise bad_argument(owner, "s", "bool, {0, 1}, {-1, 1}, or two values with positive_value=", shown)
+    positive = _positive(owner, distinct, positive_value, missing=bool(missing.any()))
+    found = (labels == positive) & ~missing
+    if positive_value is None:
+        others = [value for value in distinct if value != positive]
+        counts = int(found.sum()), int((~found & ~missing).sum()), int(missing.sum())
+        warnings.warn(in_words(name, positive, counts[0], others, *counts[1:]), stacklevel=4)
+    return check_labels(found, n_rows=n_rows, owner=owner)
+
+
+def _positive(owner: str, distinct: list[Any], positive_value: Any, *, missing: bool) -> Any:
+    """The value that means a labelled positive: the one named, or the only one that can."""
+    some = [*distinct[:4], *(["…"] if len(distinct) > 4 else [])]
+    if positive_value is None:
+        positive = positive_of(distinct, missing=missing)
+        if positive is None:
+            got = Described(f"the values {some}{' and empty ones' if missing else ''}")
+            raise bad_argument(owner, "s", "bool, {0, 1}, {-1, 1}, or other values with positive_value=", got)
+        return positive
     wanted, texts = str(positive_value), as_text(np.array(distinct, dtype=object))  # "1" may stand for 1.0
     positive = [v for v, text in zip(distinct, texts, strict=True) if v == positive_value or wanted in (str(v), text)]
     if not positive:
-        raise bad_argument(owner, "positive_value", f"one of {distinct}", positive_value)
-    return check_labels(labels == positive[0], n_rows=n_rows, owner=owner)
+        raise bad_argument(owner, "positive_value", f"one of {some}", positive_value)
+    return positive[0]
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,7 @@ def from_folders(names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bo
     known = (POSITIVE, NEGATIVE, *UNLABELLED)
     odd = next((name for name, top in zip(names, tops, strict=True) if top not in known), None)
     if odd is not None:
-        raise bad_argument(OWNER, "images", "inside positive/, unlabelled/ or negative/ (or give positives=)", odd)
+        raise bad_argument(OWNER, "files", "inside positive/, unlabelled/ or negative/ (or give positives=)", odd)
     s = check_labels([top == POSITIVE for top in tops], owner=f"{OWNER}, the folders positive/ and unlabelled/")
     return s, check_negatives([top == NEGATIVE for top in tops], s, len(s), f"{OWNER}, the folder negative/")
 
@@ -118,7 +136,7 @@ def _listed(argument: str, values: Any, names: RowNames) -> NDArray[np.bool_]:
         listed = np.fromiter((str(key) in wanted for key in ids.tolist()), dtype=bool, count=len(ids))
         unknown = sorted(wanted - {str(key) for key in ids[listed].tolist()})
         if unknown:
-            allowed = "ids of the data" if folder is None else f"images in {folder.name}"
+            allowed = "ids of the data" if folder is None else f"files in {folder.name}"
             raise bad_argument(OWNER, argument, allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}"))
         return listed
     listed = np.zeros(len(ids), dtype=bool)

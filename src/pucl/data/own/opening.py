@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.data import Kind
-from pucl.data.own import arrays, images, scan
+from pucl.data.own import arrays, images, scan, texts
 from pucl.data.own.batch import OWNER, Batch, Rows
+from pucl.data.own.dates import with_parts
 from pucl.data.own.table_rows import table_rows
 from pucl.errors import Described, bad_argument, check_count
 from pucl.registry import INPUTS
+
+ARRAYS = (".npy", ".npz")
 
 
 def open_rows(
@@ -23,21 +26,24 @@ def open_rows(
     columns: Sequence[str] | None = None,
     id_column: str | None = None,
     leave_out: Sequence[str] = (),
+    drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     key: str | None = None,
     size: Any = None,
     skip_unreadable: bool = False,
 ) -> Rows:
-    """Rows of an array, tensor, frame, file or folder of images, none of which is read whole.
+    """Rows of an array, tensor, frame, list of texts, file or folder, of which files are never read whole.
 
     Args:
-        source: a numpy array or torch tensor; a pandas, polars or Arrow table; the path of a .csv, .tsv, .parquet,
-            .arrow, .feather, .npy or .npz file; or a folder of images.
+        source: a numpy array or torch tensor; a list or Series of texts; a pandas, polars or Arrow table; the path of a
+            .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz file; or a folder of images or of .txt files. Texts are
+            a table with the column ``text``.
         kind: ``"image"``, ``"table"`` or ``"vector"``; by the source when not given. Tables are ``"table"``, unless
             their only feature column holds vectors; ``"vector"`` joins one column of numbers per dimension.
         columns: the feature columns of a table; all but the id and those left out when not given.
         id_column: the column with the ids of the rows.
         leave_out: columns that are not features, such as the label.
+        drop: more of them, which the user names.
         categorical: columns of a CSV file that are text even where they look like numbers.
         key: which array of a .npz file holds the rows; the only one when not given.
         size: images are resized to this many pixels, or to (height, width).
@@ -49,27 +55,31 @@ def open_rows(
     aside = tuple(name for name in leave_out if name != id_column)
     path = Path(source) if isinstance(source, str | Path) else None
     if path is not None and path.is_dir():
-        if kind not in (None, "image"):
-            raise bad_argument(OWNER, "kind", "'image' for a folder", kind)
-        _left_out("a folder of images", columns=named, id_column=id_column, key=key)
-        return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
+        return _folder(path, kind, size, skip_unreadable, columns=named, id_column=id_column, key=key)
+    if path is None and not texts.is_texts(source) and not is_frame(source):
+        _left_out("an array", drop=tuple(drop) or None)
     _left_out("data other than a folder of images", size=size, skip_unreadable=skip_unreadable or None)
     if path is None or path.suffix.lower() != ".npz":
         _left_out("data other than an .npz file", key=key)
-    if path is not None and path.suffix.lower() in (".npy", ".npz"):
+    if path is not None and path.suffix.lower() in ARRAYS:
         return _file_of_arrays(path, kind, key, aside, id_column)
     if path is not None:
         if path.suffix.lower() not in scan.SUFFIXES or not path.is_file():
-            allowed = f"a folder of images, or a file that exists: .npy, .npz, {', '.join(scan.SUFFIXES)}"
+            allowed = f"a folder of images or .txt files, or a file that exists: .npy, .npz, {', '.join(scan.SUFFIXES)}"
             raise bad_argument(OWNER, "source", allowed, str(path))
         table = scan.scan_file(path, text=tuple(categorical), id_column=id_column)
         table.check_columns(*categorical)
+    elif texts.is_texts(source):
+        _left_out("a list of texts", columns=named, id_column=id_column)
+        return texts.text_rows(source)
     elif is_frame(source):
-        table = scan.scan_frame(source)
+        table = scan.scan_frame(source, dates=True)
     else:
         _left_out("an array", columns=named, id_column=id_column)
         return arrays.array_rows(arrays.in_memory(source), kind=kind, name="source")
-    return table_rows(table, kind=kind, columns=named, id_column=id_column, leave_out=aside)
+    return table_rows(
+        with_parts(table), kind=kind, columns=named, id_column=id_column, leave_out=aside, drop=tuple(drop)
+    )
 
 
 def batches(source: Any, *, batch_size: int, columns: Sequence[str] | None = None, **options: Any) -> Iterator[Batch]:
@@ -104,6 +114,17 @@ def is_frame(source: Any) -> bool:
         got = Described(f"a {library} {type(source).__name__}")
         raise bad_argument(OWNER, "source", "a DataFrame or an Arrow Table (collect a lazy frame first)", got)
     return library in ("pandas", "polars", "pyarrow")
+
+
+def _folder(path: Path, kind: Kind | None, size: Any, skip_unreadable: bool, **others: Any) -> Rows:
+    """The images of a folder, or its .txt files where there are no images or `kind` is ``"table"``."""
+    if kind not in (None, "image", "table"):
+        raise bad_argument(OWNER, "kind", "'image' for a folder, or 'table' for one of .txt files", kind)
+    if kind == "table" or (kind is None and texts.has_texts(path) and not images.has_images(path)):
+        _left_out("a folder of texts", size=size, skip_unreadable=skip_unreadable or None, **others)
+        return texts.text_files(path)
+    _left_out("a folder of images", **others)
+    return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
 
 
 def _file_of_arrays(

@@ -15,6 +15,7 @@ from pucl.data.own.batch import OWNER, Batch, Rows, load
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import open_rows
 from pucl.data.own.table_rows import TableRows
+from pucl.data.own.texts import TextFiles
 from pucl.errors import Described, bad_argument, check_count, signed_by
 from pucl.labels import FEWEST_UNLABELLED, check_negatives
 
@@ -81,7 +82,9 @@ def read(
     id_column: str | None = None,
     kind: Kind | None = None,
     columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    text_columns: Sequence[str] = (),
     key: str | None = None,
     size: Any = None,
     skip_unreadable: bool = False,
@@ -89,39 +92,36 @@ def read(
     """Read rows with their PU labels, which come from exactly one of `positives`, `label` or two folders.
 
     Args:
-        source: an array, tensor, frame, file or folder of images, as for `open_rows`.
-        positives: the positive rows: ids where rows have them (`id_column`, names of images), row numbers from 0
+        source: an array, tensor, frame, list of texts, file or folder of images or .txt files, as for `open_rows`.
+        positives: the positive rows: ids where rows have them (`id_column`, names of files), row numbers from 0
             otherwise; or a text, CSV or .npy file that lists them.
         label: one label per row: the name of a column, of an array in the .npz file, of a .npy file, or the labels
             themselves, as bool, {0, 1} or {-1, 1}.
-        positive_value: which of the two values of `label` means a labelled positive, if they are other values.
+        positive_value: which value of `label` means a labelled positive, if they are others; all other rows are
+            unlabelled. Without it, yes and no, "unknown" and empty cells are understood, with a warning that says so.
         negatives: rows that are known to be negative, listed as for `positives`; all other rows are unlabelled.
         id_column: the column (or the array of a .npz file) with the ids of the rows, which must be distinct.
         kind: ``"image"``, ``"table"`` or ``"vector"``; by the source when not given.
         columns: the feature columns of a table; all but the id and the label when not given.
+        drop: columns of a table that are not features.
         categorical: columns of a CSV file that are text even where they look like numbers.
+        text_columns: columns of a CSV file that hold free text, see `TableTransform`.
         key: which array of a .npz file holds the rows.
         size: images are resized to this many pixels, or to (height, width).
         skip_unreadable: leave out images that cannot be read, with a warning.
 
-    A folder of images with the sub-folders ``positive/`` and ``unlabelled/`` needs neither `positives` nor `label`;
+    A folder with the sub-folders ``positive/`` and ``unlabelled/`` needs neither `positives` nor `label`;
     a third one, ``negative/``, holds confirmed negatives.
     """
     if positives is not None and label is not None:
         raise bad_argument(OWNER, "positives and label", "given one at a time", Described("both"))
+    leave_out = (label,) if isinstance(label, str) and not label.endswith(".npy") else ()
     rows = open_rows(
-        source,
-        kind=kind,
-        columns=columns,
-        id_column=id_column,
-        leave_out=(label,) if isinstance(label, str) and not label.endswith(".npy") else (),
-        categorical=categorical,
-        key=key,
-        size=size,
-        skip_unreadable=skip_unreadable,
-    )
+        source, kind=kind, columns=columns, id_column=id_column, leave_out=leave_out, drop=drop,
+        categorical=(*categorical, *text_columns), key=key, size=size, skip_unreadable=skip_unreadable,
+    )  # fmt: skip
     names = labelled_rows.RowNames(
-        _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows) else None
+        _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows | TextFiles) else None
     )
     s, negative = _observed(rows, source, names, positives, label, positive_value)
     if negatives is not None and negative is not None:
@@ -142,7 +142,9 @@ class ReadOptions:
     id_column: str | None = None
     kind: Kind | None = None
     columns: Sequence[str] | None = None
+    drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
+    text_columns: Sequence[str] = ()
     key: str | None = None
     size: Any = None
     skip_unreadable: bool = False
@@ -183,7 +185,7 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
 
 
 def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
-    if isinstance(rows, ImageRows):
+    if isinstance(rows, ImageRows | TextFiles):
         return rows.ids()
     ids = rows.ids() if isinstance(rows, TableRows) else rows.ids if isinstance(rows, ArrayRows) else None
     if id_column is None or ids is None:
@@ -201,9 +203,9 @@ def _observed(
     if label is not None:
         values, name = _labels(rows, source, label)
         return labelled_rows.from_labels(values, len(names.ids), positive_value=positive_value, name=name), None
-    if isinstance(rows, ImageRows) and (rows.folder / labelled_rows.POSITIVE).is_dir():
+    if isinstance(rows, ImageRows | TextFiles) and (rows.folder / labelled_rows.POSITIVE).is_dir():
         return labelled_rows.from_folders(rows.names)
-    allowed = "given: positives=, label=, or images in the folders positive/ and unlabelled/"
+    allowed = "given: positives=, label=, or files in the folders positive/ and unlabelled/"
     raise bad_argument(OWNER, "the labelled positives", allowed, None)
 
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +17,6 @@ Unknown = Literal["zeros", "error"]
 ZEROS = "all its features are 0"
 MAX_CODES = 10_000  # categories of a column that have a code of their own
 MANY = 1000  # new categories of a column from which they are counted no further
-WORDS = 5  # a value of a category has fewer words than this on average; anything longer is free text
 
 
 class ColumnWarning(UserWarning):
@@ -57,6 +56,11 @@ class NumberRule:
     date: bool = False
 
     @property
+    def width(self) -> int:
+        """How many numbers of a compact row it makes."""
+        return 1
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the features it makes."""
         return (self.name, f"{self.name} missing") if self.indicator else (self.name,)
@@ -65,7 +69,7 @@ class NumberRule:
         """The column standardised, (n,), with NaN where a value is missing."""
         values = _numbers(table, self.name)
         if self.date != (table.types[self.name] == "date") and table.types[self.name] != "missing":
-            raise _wrong_type(table, self.name, "dates, as in training" if self.date else "numbers, as in training")
+            raise wrong_type(table, self.name, "dates, as in training" if self.date else "numbers, as in training")
         odd = self.boolean & ~(np.isnan(values) | np.isin(values, (0, 1)))
         if odd.any():
             got = Described(f"{values[odd.argmax()]} at row {table.start + int(odd.argmax())}")
@@ -93,6 +97,11 @@ class CategoryRule:
     rare: tuple[str, ...] = ()
 
     @property
+    def width(self) -> int:
+        """How many numbers of a compact row it makes."""
+        return 1
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the features it makes."""
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.indicator
@@ -100,9 +109,9 @@ class CategoryRule:
 
     def compact(self, table: Table) -> NDArray[np.float64]:
         """The codes (n,): NaN where a value is missing, −1 with a warning, or an error, where training never saw it."""
-        if not self.declared and table.types[self.name] not in ("category", "missing"):
-            raise _wrong_type(table, self.name, "text, as in training")
-        texts = as_text(_values(table, self.name))
+        if not self.declared and table.types[self.name] not in ("category", "text", "missing"):
+            raise wrong_type(table, self.name, "text, as in training")
+        texts = as_text(column_values(table, self.name))
         missing = np.array([text is None for text in texts], dtype=bool)
         place: Mapping[Any, int] = {value: code for code, value in enumerate((*self.values, *self.rare))}
         codes = np.array([place.get(text, -1) for text in texts], dtype=np.float64)
@@ -147,7 +156,7 @@ def fit_category(
     table: Table, name: str, *, declared: bool, max_categories: int, unknown: Unknown
 ) -> CategoryRule | None:
     """What training rows say about a column of categories; None where it is constant or empty."""
-    present = [text for text in as_text(_values(table, name)) if text is not None]
+    present = [text for text in as_text(column_values(table, name)) if text is not None]
     indicator = len(present) < len(table)
     counts = Counter(present)
     if not counts or (len(counts) == 1 and not indicator):
@@ -164,27 +173,24 @@ def fit_category(
     return CategoryRule(name, tuple(sorted(most)), True, indicator, declared, unknown, tuple(rare))
 
 
-def free_text(table: Table, name: str, max_categories: int) -> str | None:
-    """An example of what a column of text holds, where that is free text or ids rather than categories."""
-    present = [text for text in as_text(_values(table, name)) if text is not None]
-    words = sum(len(text.split()) for text in present)
-    if words < WORDS * len(present) and len(set(present)) <= max(max_categories, len(present) / 2):
-        return None
-    return present[0] if present else None
+def are_ids(texts: Sequence[str], max_categories: int) -> bool:
+    """Whether the values of a column hardly ever repeat, so that they are no categories."""
+    return len({*texts}) > max(max_categories, len(texts) / 2)
 
 
-def _values(table: Table, name: str) -> NDArray[Any]:
+def column_values(table: Table, name: str) -> NDArray[Any]:
+    """The values of a column, or one error where it is missing or of a type that cannot be used."""
     if name not in table.types:
         raise bad_argument(OWNER, f"column {name!r}", "there, as in training", Described("a table without it"))
     if name not in table.values:
-        raise _wrong_type(table, name, "numbers, booleans, dates or categories")
+        raise wrong_type(table, name, "numbers, booleans, dates or categories")
     return table.values[name]
 
 
 def _numbers(table: Table, name: str) -> NDArray[np.float64]:
-    values = _values(table, name)
-    if table.types[name] == "category":
-        raise _wrong_type(table, name, "numbers, as in training")
+    values = column_values(table, name)
+    if table.types[name] in ("category", "text"):
+        raise wrong_type(table, name, "numbers, as in training")
     infinite = np.isinf(values)
     if infinite.any():
         got = Described(f"infinity at row {table.start + int(infinite.argmax())}")
@@ -192,7 +198,8 @@ def _numbers(table: Table, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _wrong_type(table: Table, name: str, allowed: str) -> Exception:
-    shown = {"category": "text", "number": "numbers", "bool": "booleans", "date": "dates"}
+def wrong_type(table: Table, name: str, allowed: str) -> Exception:
+    """The error for a column of another type than in training."""
+    shown = {"category": "text", "text": "text", "number": "numbers", "bool": "booleans", "date": "dates"}
     kind = table.types[name]
     return bad_argument(OWNER, f"column {name!r}", allowed, Described(shown.get(kind, f"type {kind}")))

@@ -1,18 +1,22 @@
 """Tables as streams of Arrow record batches: Parquet, CSV, Arrow files and frames, never a whole file at once."""
 
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pucl.data.own.batch import OWNER, PASS, need
+from pucl.data.own.columns import as_dates
+from pucl.data.own.separators import separator_of
 from pucl.errors import Described, InputError, bad_argument, unknown_name
 
 BLOCK = 8 << 20  # bytes of a CSV file parsed at a time; the types of its columns are inferred from the first block
 BUFFER = 1 << 20  # bytes of a Parquet column held at a time: a row group may be larger than memory
-SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc")
+SHEETS = (".xlsx", ".xls", ".ods")
+SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc", *SHEETS)
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,17 @@ def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None =
     suffix = path.suffix.lower()
     with _readable(path):
         if suffix in (".csv", ".tsv"):
-            scan = _csv(path, "\t" if suffix == ".tsv" else ",", text, id_column)
+            separator, point = ("\t", ".") if suffix == ".tsv" else separator_of(path)
+            scan = _csv(path, separator, point, text, id_column)
+        elif suffix in SHEETS:
+            scan = replace(scan_frame(_sheet(path, text)), name=path.name)
         else:
             scan = _parquet(path) if suffix in (".parquet", ".pq") else _arrow(path)
     return _sound(scan)
 
 
-def scan_frame(frame: Any) -> Scan:
-    """A pandas or polars frame, or an Arrow table."""
+def scan_frame(frame: Any, *, dates: bool = False) -> Scan:
+    """A pandas or polars frame, or an Arrow table; with `dates`, text that holds nothing but dates is taken as such."""
     pa = need("pyarrow", "a frame")
     try:
         if hasattr(frame, "iloc"):
@@ -58,6 +65,8 @@ def scan_frame(frame: Any) -> Scan:
             table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(f"the frame cannot be read: {_one_line(error)}", owner=OWNER) from None
+
+    table = as_dates(table) if dates else table
 
     def read(columns: list[str], size: int) -> Iterator[Any]:
         yield from table.select(columns).to_batches(max_chunksize=size)
@@ -89,12 +98,14 @@ def _arrow(path: Path) -> Scan:
         return Scan(path.name, file.schema, read, None)
 
 
-def _csv(path: Path, delimiter: str, text: tuple[str, ...], id_column: str | None) -> Scan:
+def _csv(path: Path, delimiter: str, point: str, text: tuple[str, ...], id_column: str | None) -> Scan:
     pa, csv = need("pyarrow", "a CSV file"), need("pyarrow.csv", "a CSV file")
     one_block = path.stat().st_size <= BLOCK
 
     def open_(types: Any, columns: list[str] | None) -> Any:
-        convert = csv.ConvertOptions(column_types=types, include_columns=columns, strings_can_be_null=True)
+        convert = csv.ConvertOptions(
+            column_types=types, include_columns=columns, strings_can_be_null=True, decimal_point=point
+        )
         parse = csv.ParseOptions(delimiter=delimiter)
         return csv.open_csv(path, csv.ReadOptions(block_size=BLOCK), parse, convert)
 
@@ -114,6 +125,17 @@ def _csv(path: Path, delimiter: str, text: tuple[str, ...], id_column: str | Non
                 yield from _slices(part, size)
 
     return Scan(path.name, schema, read, None)
+
+
+def _sheet(path: Path, text: tuple[str, ...]) -> Any:
+    """The first sheet of a workbook, whole: such files are small."""
+    pandas = need("pandas", path.name)
+    try:
+        return pandas.read_excel(path, dtype=dict.fromkeys(text, str))
+    except ImportError as error:
+        raise InputError(f"{path.name} cannot be read: {_one_line(error)}", owner=OWNER) from None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path.name} cannot be read as a workbook: {_one_line(error)}", owner=OWNER) from None
 
 
 def _slices(part: Any, size: int) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pucl.data import Kind
 from pucl.data.own.batch import OWNER, PASS, Batch, Table, need
 from pucl.data.own.columns import matrix_of, type_of, values_of
+from pucl.data.own.dates import date_of, parts_of
 from pucl.data.own.scan import Scan, scan_frame
 from pucl.errors import Described, bad_argument
 
@@ -76,17 +77,25 @@ class TableRows:
 
 
 def table_rows(
-    scan: Scan, *, kind: Kind | None, columns: tuple[str, ...] | None, id_column: str | None, leave_out: tuple[str, ...]
+    scan: Scan,
+    *,
+    kind: Kind | None,
+    columns: tuple[str, ...] | None,
+    id_column: str | None,
+    leave_out: tuple[str, ...],
+    drop: tuple[str, ...] = (),
 ) -> TableRows:
-    """The feature columns of `scan`: those named, or all but the id and the label."""
+    """The feature columns of `scan`: those named, or all but the id, the label and those to drop."""
     if kind == "image":
         raise bad_argument(OWNER, "kind", f"'table' or 'vector' for {scan.name}", kind)
     aside = (*leave_out, *([id_column] if id_column is not None else []))
     leak = next((name for name in leave_out if name in (columns or ())), None)
     if leak is not None:
         raise bad_argument(OWNER, "columns", "features only", Described(f"{leak!r}, which is the label"))
-    scan.check_columns(*(columns or ()), *aside)
-    chosen = tuple(columns) if columns is not None else tuple(name for name in scan.schema.names if name not in aside)
+    scan.check_columns(*(columns or ()), *aside, *drop)
+    unwanted = {*drop} if columns is not None else {*aside, *drop}
+    listed = scan.schema.names if columns is None else columns
+    chosen = parts_of(scan, (name for name in listed if not {name, date_of(name)} & unwanted))
     if not chosen:
         raise bad_argument(OWNER, scan.name, "a table with feature columns", Described(f"only {', '.join(aside)}"))
     types = {name: type_of(scan.schema.field(name).type) for name in chosen}

@@ -6,8 +6,8 @@ linear models take.
 
 import json
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -15,10 +15,15 @@ import torch
 from numpy.typing import NDArray
 
 from pucl.data.own.batch import OWNER, Batch, Table, load
+from pucl.data.own.dates import date_of
 from pucl.data.own.expand import Expand
 from pucl.data.own.opening import open_rows
-from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, fit_category, fit_number, free_text
+from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, are_ids, fit_category, fit_number
+from pucl.data.own.text_rule import Rule, TextRule, fit_text, is_free_text, present
+from pucl.data.own.texts import TYPE
 from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by
+from pucl.registry import get
+from pucl.texts import FAMILY, HASHED, Arrays
 
 VERSION = 1
 
@@ -28,16 +33,24 @@ class TableTransform:
     """One rule per column, in the order of the training table.
 
     Numbers are standardised, and so are dates, in days; missing ones take the median, with an indicator if training had
-    any. Booleans are 0 and 1. Categories are one-hot. Constant columns and free text are left out. Infinity is refused.
+    any. Booleans are 0 and 1. Categories are one-hot. Texts become vectors by a text encoder. Constant columns and ids
+    are left out. Infinity is refused.
     """
 
-    rules: tuple[NumberRule | CategoryRule, ...]
+    rules: tuple[Rule, ...]
     dropped: tuple[str, ...]
 
     @classmethod
     @signed_by("TableTransform")
     def fit(
-        cls, rows: Any, *, categorical: Sequence[str] = (), max_categories: int = 100, unknown: Unknown = "zeros"
+        cls,
+        rows: Any,
+        *,
+        categorical: Sequence[str] = (),
+        max_categories: int = 100,
+        unknown: Unknown = "zeros",
+        text_columns: Sequence[str] = (),
+        text_encoder: str = HASHED,
     ) -> "TableTransform":
         """Learn the rules from training rows.
 
@@ -46,38 +59,35 @@ class TableTransform:
             categorical: columns that hold categories although they hold numbers; whole numbers are numeric otherwise.
             max_categories: a column with more categories keeps the most frequent and groups the rest as 'other'.
             unknown: what a category that training never saw becomes: ``"zeros"`` (with a warning) or an ``"error"``.
+            text_columns: columns that hold text; others are taken for text if their values have four words or more on
+                average and more than half of them, or more than `max_categories`, differ.
+            text_encoder: a registered text encoder.
         """
         if unknown not in get_args(Unknown):
             raise bad_argument(OWNER, "unknown", "'zeros' or 'error'", unknown)
         check_count(OWNER, "max_categories", max_categories)
         table = _as_table(rows)
-        absent = [name for name in categorical if name not in table.types]
-        if absent:
-            raise bad_argument(OWNER, "categorical", f"columns of the table ({', '.join(table.types)})", absent[0])
-        rules: dict[str, NumberRule | CategoryRule | None] = {}
-        texts: dict[str, str] = {}
-        for name, kind in table.types.items():
-            declared = name in categorical
-            example = free_text(table, name, max_categories) if kind == "category" and not declared else None
-            if example is not None:
-                texts[name], rules[name] = example, None
-            elif declared or kind == "category":
+        _check_named(table, categorical=categorical, text_columns=text_columns)
+        encoder = get(FAMILY, text_encoder).name
+        rules: dict[str, Rule | None] = {}
+        ids: dict[str, str] = {}
+        for name in table.types:
+            kind = _kind_of(table, name, categorical, text_columns, max_categories)
+            if kind == "ids":
+                ids[name], rules[name] = next(filter(None, present(table, name))), None
+            elif kind == "text":
+                rules[name] = fit_text(table, name, encoder=encoder)
+            elif kind == "category":
+                declared = name in categorical
                 rules[name] = fit_category(
                     table, name, declared=declared, max_categories=max_categories, unknown=unknown
                 )
             else:
                 rules[name] = fit_number(table, name)
+        kept = tuple(rule for rule in rules.values() if rule is not None)
         dropped = tuple(name for name, rule in rules.items() if rule is None)
-        if len(dropped) == len(rules):
-            got = Described("constant or empty columns and free text only")
-            raise bad_argument(OWNER, "the table", "columns with at least two different values", got)
-        constant = [name for name in dropped if name not in texts]
-        if constant:
-            warnings.warn(f"constant columns are dropped: {', '.join(map(repr, constant))}", stacklevel=2)
-        for name, example in texts.items():
-            shown = f"such as {example[:30]!r}; categorical= takes it as categories"
-            warnings.warn(f"column {name!r} is left out: it holds free text or ids, {shown}", stacklevel=2)
-        return cls(tuple(rule for rule in rules.values() if rule is not None), dropped)
+        _explain(table, dropped, ids)
+        return cls(kept, dropped)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,8 +96,18 @@ class TableTransform:
 
     @property
     def categorical(self) -> tuple[str, ...]:
-        """The columns it takes as categories; a CSV file to be scored is read with them as text."""
+        """The columns it takes as categories."""
         return tuple(rule.name for rule in self.rules if isinstance(rule, CategoryRule))
+
+    @property
+    def texts(self) -> tuple[TextRule, ...]:
+        """The rules of columns of text."""
+        return tuple(rule for rule in self.rules if isinstance(rule, TextRule))
+
+    @property
+    def read_as_text(self) -> tuple[str, ...]:
+        """The columns of a CSV file that are read as text even where they look like numbers."""
+        return (*self.categorical, *(rule.name for rule in self.texts))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -113,6 +133,7 @@ class TableTransform:
     def compact(self, rows: Any, *, strict: bool = False) -> NDArray[np.float32]:
         """One number per column, (n, c): numbers standardised, categories as codes; NaN where a value is missing.
 
+        A column of text has several, its vector, which is never NaN.
         A category that training never saw has the code −1. Errors and `strict` are as for `apply`.
         """
         table = _as_table(rows)
@@ -120,10 +141,11 @@ class TableTransform:
         if strict and extra:
             got = Described(f"column {extra[0]!r}")
             raise bad_argument(OWNER, "the table", "without columns that training did not have", got)
-        columns = np.empty((len(table), len(self.rules)), dtype=np.float32)
+        ends = np.cumsum([rule.width for rule in self.rules])
+        columns = np.empty((len(table), ends[-1]), dtype=np.float32)
         with np.errstate(over="ignore"):
-            for j, rule in enumerate(self.rules):
-                columns[:, j] = rule.compact(table)
+            for rule, end in zip(self.rules, ends, strict=True):
+                columns[:, end - rule.width : end] = rule.compact(table).reshape(len(table), rule.width)
         bad = np.isinf(columns).any(axis=1)
         if bad.any():
             got = Described(f"infinity at row {table.start + int(bad.argmax())}")
@@ -131,40 +153,108 @@ class TableTransform:
         return columns
 
     def to_json(self) -> str:
-        """Everything that was learnt, as text; `from_json` gives back an equal transform."""
-        rules = [{"kind": _kind(rule), **asdict(rule)} for rule in self.rules]
+        """Everything that was learnt but the `arrays` of texts; `from_json` gives back an equal transform."""
+        rules = [{"kind": _kind(rule), **_content(rule)} for rule in self.rules]
         content = {"version": VERSION, "dropped": self.dropped, "rules": rules}
         return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False)
 
+    @property
+    def arrays(self) -> Arrays:
+        """What the text encoders have learnt, by the number of their rule."""
+        rules = [(j, rule) for j, rule in enumerate(self.rules) if isinstance(rule, TextRule)]
+        return {f"{j}.{name}": array for j, rule in rules for name, array in rule.arrays.items()}
+
     @classmethod
     @signed_by("TableTransform")
-    def from_json(cls, text: str) -> "TableTransform":
-        """The transform that `to_json` wrote."""
+    def from_json(cls, text: str, arrays: Arrays | None = None) -> "TableTransform":
+        """The transform that `to_json` wrote; without its `arrays` it cannot be applied where there are texts."""
         try:
             content = json.loads(text)
             if content["version"] != VERSION:
                 raise bad_argument(OWNER, "version of the table transform", str(VERSION), content["version"])
-            return cls(tuple(_rule(**entry) for entry in content["rules"]), tuple(content["dropped"]))
+            transform = cls(tuple(_rule(**entry) for entry in content["rules"]), tuple(content["dropped"]))
+            return transform if arrays is None else replace(transform, rules=_with_arrays(transform.rules, arrays))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"this is not a stored table transform: {error}", owner=OWNER) from None
 
 
-def _kind(rule: NumberRule | CategoryRule) -> str:
-    return "number" if isinstance(rule, NumberRule) else "category"
+def _check_named(table: Table, **named: Sequence[str]) -> None:
+    """Columns that the user names are there, and are named for one purpose."""
+    for argument, names in named.items():
+        if isinstance(names, str):
+            raise bad_argument(OWNER, argument, "a list of columns", names)
+        absent = [name for name in names if name not in table.types]
+        if absent:
+            raise bad_argument(OWNER, argument, f"columns of the table ({', '.join(table.types)})", absent[0])
+    both = sorted({*named["categorical"]} & {*named["text_columns"]})
+    if both:
+        raise bad_argument(OWNER, "text_columns", "columns that are not in categorical", both[0])
 
 
-def _rule(*, kind: str, **entry: Any) -> NumberRule | CategoryRule:
+def _kind_of(
+    table: Table, name: str, categorical: Sequence[str], text_columns: Sequence[str], max_categories: int
+) -> str:
+    """What a column is taken for: ``number``, ``category``, ``text`` or ``ids``."""
+    kind = table.types[name]
+    if name in categorical:
+        return "category"
+    if name in text_columns or kind == TYPE:
+        return "text"
+    if kind != "category":
+        return "number"
+    texts = [text for text in present(table, name) if text]
+    if is_free_text(texts, max_categories):
+        return "text"
+    return "ids" if are_ids(texts, max_categories) else "category"
+
+
+def _explain(table: Table, dropped: Sequence[str], ids: Mapping[str, str]) -> None:
+    """Say which columns are left out; an error if that is all of them."""
+    if len(dropped) == len(table.types):
+        got = Described("constant or empty columns, texts without a common word, and ids only")
+        raise bad_argument(OWNER, "the table", "columns with at least two different values", got)
+    constant = [name for name in dropped if name not in ids and date_of(name) is None]
+    if constant:
+        warnings.warn(f"constant columns are dropped: {', '.join(map(repr, constant))}", stacklevel=4)
+    for name, example in ids.items():
+        shown = f"such as {example[:30]!r}; categorical= takes it as categories, text_columns= as text"
+        warnings.warn(f"column {name!r} is left out: it holds names or ids, {shown}", stacklevel=4)
+
+
+def _content(rule: Rule) -> dict[str, Any]:
+    return rule.to_dict() if isinstance(rule, TextRule) else asdict(rule)
+
+
+def _with_arrays(rules: tuple[Rule, ...], arrays: Arrays) -> tuple[Rule, ...]:
+    """The rules with the text encoders whose arrays were stored."""
+    loaded: list[Rule] = []
+    for j, rule in enumerate(rules):
+        own = {name.removeprefix(f"{j}."): array for name, array in arrays.items() if name.startswith(f"{j}.")}
+        loaded.append(rule.with_arrays(own) if isinstance(rule, TextRule) else rule)
+    return tuple(loaded)
+
+
+def _kind(rule: Rule) -> str:
+    return "number" if isinstance(rule, NumberRule) else "text" if isinstance(rule, TextRule) else "category"
+
+
+def _rule(*, kind: str, **entry: Any) -> Rule:
     """The rule that was stored, or a ValueError where it was tampered with."""
     if kind == "number":
-        rule: NumberRule | CategoryRule = NumberRule(**entry)
+        rule: Rule = NumberRule(**entry)
+    elif kind == "text":
+        rule = TextRule(**entry)
     else:
         texts = {name: tuple(entry.get(name, ())) for name in ("values", "rare")}
         rule = CategoryRule(**{**entry, **texts})
     if isinstance(rule, NumberRule):
         sound = all(map(is_number, (rule.fill, rule.centre, rule.scale))) and rule.scale > 0
         flags = [rule.boolean, rule.indicator, rule.date]
+    elif isinstance(rule, TextRule):
+        sound = isinstance(rule.encoder, str) and isinstance(rule.dimensions, int) and rule.dimensions > 0
+        flags = [rule.indicator]
     else:
         sound = kind == "category" and all(isinstance(value, str) for value in (*rule.values, *rule.rare))
         sound = sound and rule.unknown in get_args(Unknown)

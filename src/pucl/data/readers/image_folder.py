@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,19 @@ def read_image_split(
     return Split(np.delete(x, unreadable, axis=0), np.delete(classes, unreadable))
 
 
+def opaque(image: Any) -> Any:
+    """A Pillow image without transparency: what shows through is white; grey stays grey.
+
+    A plain conversion would drop the alpha channel and show what lies beneath, which is often black everywhere.
+    """
+    if image.mode not in ("LA", "PA", "RGBA") and "transparency" not in image.info:
+        return image
+    from PIL import Image
+
+    white = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(white, image.convert("RGBA")).convert("L" if image.mode in ("L", "LA") else "RGB")
+
+
 def read_image(path: Path, *, size: int, mode: Literal["L", "RGB"]) -> NDArray[np.uint8]:
     """One image as an array (c, size, size); an unreadable one is an error that names it."""
     try:
@@ -62,7 +75,7 @@ def read_image(path: Path, *, size: int, mode: Literal["L", "RGB"]) -> NDArray[n
         raise InputError(f"{path}: reading images needs Pillow; install it with: pip install 'pucl[data]'") from error
     try:
         with Image.open(path) as file:
-            image = ImageOps.fit(file.convert(mode), (size, size), Image.Resampling.BICUBIC)
+            image = ImageOps.fit(opaque(file).convert(mode), (size, size), Image.Resampling.BICUBIC)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise damaged(path, f"not a readable image ({error})") from error
     pixels = np.asarray(image, np.uint8).reshape(size, size, -1)

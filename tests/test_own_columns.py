@@ -1,0 +1,138 @@
+"""Columns as people have them: other separators, workbooks, dates, labels in words, columns to drop, sparse rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import pucl
+from pucl.data.own import open_rows, read
+from pucl.data.own.label_words import positive_of
+from pucl.data.own.separators import separator_of
+from pucl.errors import InputError
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+RNG = np.random.default_rng(0)
+N = 60
+S = np.arange(N) % 4 == 0
+FRAME = pd.DataFrame(
+    {
+        "size": RNG.normal(size=N).round(3) + S,
+        "price": RNG.normal(size=N).round(3),
+        "when": pd.Timestamp("2024-03-01 09:00") + pd.to_timedelta(7 * np.arange(N), unit="h"),
+        "known": S.astype(int),
+    }
+)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_separator_of_a_csv_file_is_recognised(mark: str, tmp_path: Path) -> None:
+    FRAME.to_csv(tmp_path / "t.csv", index=False, sep=mark)
+    data = read(tmp_path / "t.csv", label="known")
+    assert data.columns == ("size", "price", "when", "when: month", "when: weekday", "when: hour")
+    np.testing.assert_array_equal(data.s, S)
+
+
+def test_a_decimal_comma_is_recognised(tmp_path: Path) -> None:
+    FRAME.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    data = read(tmp_path / "t.csv", label="known")
+    assert data.schema["price"] == "number"
+    np.testing.assert_allclose(data.load().values["price"], FRAME["price"])
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("a\n1\n2\n", ","),  # one column
+        ('"a;b",c\n"1;2",3\n', ","),  # in quotes
+        ('"a,b";c\n"1,2";3\n', ";"),
+        ("a,b;c\n1,2;3\n", ","),  # as many fields by either: the comma
+    ],
+)
+def test_odd_first_lines(text: str, mark: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    assert separator_of(tmp_path / "t.csv")[0] == mark
+
+
+def test_a_workbook_is_a_table(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    FRAME.to_excel(tmp_path / "t.xlsx", index=False)
+    data = read(tmp_path / "t.xlsx", label="known")
+    assert data.schema["when"] == "date"
+    np.testing.assert_allclose(data.load().values["size"], FRAME["size"])
+    (tmp_path / "broken.xlsx").write_text("no workbook")
+    with pytest.raises(InputError, match=r"broken\.xlsx cannot be read as a workbook"):
+        read(tmp_path / "broken.xlsx", label="known")
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["yes", "no"], "'yes' .15 rows. is a labelled positive, 'no' .45 rows. unlabelled"),
+        (["Fraud", "unknown"], "'Fraud' .15 rows. is a labelled positive, 'unknown'"),
+        (["fraud", None], "'fraud' .15 rows. is a labelled positive, empty .45 rows. unlabelled"),
+        ([1.0, np.nan], "1.0 .15 rows. is a labelled positive, empty"),
+    ],
+)
+def test_labels_in_words_are_understood_and_said(labels: list[object], said: str) -> None:
+    frame = FRAME.assign(known=[labels[0] if s else labels[1] for s in S])
+    with pytest.warns(UserWarning, match=said):
+        data = read(frame, label="known")
+    np.testing.assert_array_equal(data.s, S)
+
+
+@pytest.mark.parametrize(
+    ("distinct", "missing"),
+    [(["fraud", "honest"], False), (["yes", "no"], True), ([0.0], True), (["no"], True), (["no", "unknown"], False)],
+)
+def test_labels_that_could_mean_either_are_not_guessed(distinct: list[object], missing: bool) -> None:
+    assert positive_of(distinct, missing=missing) is None
+
+
+def test_dates_have_their_parts_beside_them() -> None:
+    table = read(FRAME, label="known").load()
+    when = FRAME["when"].dt
+    np.testing.assert_array_equal(table.values["when: hour"], when.hour)
+    np.testing.assert_array_equal(table.values["when: weekday"], when.day_of_week)
+    np.testing.assert_array_equal(table.values["when: month"], when.month)
+    np.testing.assert_allclose(np.diff(table.values["when"]), 7 / 24)  # elapsed time, in days
+    as_text = FRAME.assign(when=FRAME["when"].astype(str))
+    np.testing.assert_array_equal(read(as_text, label="known").load().values["when: hour"], when.hour)
+    days = FRAME.assign(when=FRAME["when"].dt.date)
+    assert "when: hour" not in read(days, label="known").columns
+    odd = FRAME.assign(when=[*FRAME["when"].astype(str)[:-1], "soon"])
+    assert read(odd, label="known").schema["when"] == "category"
+
+
+def test_parts_that_never_change_are_dropped_without_a_word_and_a_model_takes_dates(tmp_path: Path) -> None:
+    frame = FRAME.assign(when=FRAME["when"].dt.normalize())  # the hour is always 0
+    model = pucl.PUClassifier(random_state=0, time_limit=1e-3).fit(frame.drop(columns="known"), S)
+    assert "when: hour" not in model.model_.schema.needed and "when: weekday" in model.model_.schema.needed
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    rows = model.model_.schema.rows(tmp_path / "new.csv")
+    np.testing.assert_allclose(model.model_.logits(rows).numpy(), model.decision_function(frame), rtol=1e-4, atol=1e-4)
+
+
+def test_dropped_columns_are_no_features() -> None:
+    assert read(FRAME, label="known", drop=["when"]).columns == ("size", "price")
+    assert read(FRAME, label="known", columns=["size", "when"], drop=["when"]).columns == ("size",)
+    assert read(FRAME, label="known", id_column="when").columns == ("size", "price")
+    with pytest.raises(InputError, match="did you mean 'price'"):
+        read(FRAME, label="known", drop=["prise"])
+    with pytest.raises(InputError, match="drop must be left out for an array"):
+        open_rows(np.ones((3, 2)), drop=["a"])
+
+
+def test_sparse_rows_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = FRAME[["size", "price"]].to_numpy()
+    dense, thin = (
+        pucl.PUClassifier(random_state=0, time_limit=1e-3).fit(of(x), S) for of in (np.asarray, sparse.csr_matrix)
+    )
+    np.testing.assert_array_equal(dense.decision_function(x), thin.decision_function(sparse.coo_array(x)))
+    monkeypatch.setattr("pucl.data.own.arrays.MOST_DENSE", 10)
+    with pytest.raises(
+        InputError, match="X must be a matrix of at most 10 values; got a sparse one of 60 × 2; reduce it"
+    ):
+        thin.predict(sparse.csr_matrix(x))
