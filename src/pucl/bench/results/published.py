@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from pucl.bench.grid.cells import KNN, Baseline, Cell, Pipeline, option_words
 
+PAPER = "paper"  # the source of the numbers in the paper's tables
 TABLES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
 METHODS: Mapping[str, str] = MappingProxyType(
     {
@@ -53,12 +54,18 @@ Column = tuple[str, int]  # task, number of labelled positives
 
 
 @cache
+def stored_rows() -> tuple[Mapping[str, str], ...]:
+    """The rows of `published.csv`; their `source` is the paper or, for `pucl.bench.results.notebooks`, a notebook."""
+    content = files("pucl.bench.results").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(MappingProxyType(row) for row in csv.DictReader(content.splitlines()))
+
+
+@cache
 def published(table: str) -> Mapping[tuple[str, Column], Published]:
     """The numbers of a table by method and column, in the order of the paper."""
-    content = files("pucl.bench.results").joinpath("published.csv").read_text(encoding="utf-8")
     numbers = {}
-    for row in csv.DictReader(content.splitlines()):
-        if row["table"] == table:
+    for row in stored_rows():
+        if row["source"] == PAPER and row["table"] == table:
             method, text = row["method"], row["accuracy"]
             number = Published(method, float(text), float(row["std"]), method in WITH_PRIOR, text)
             numbers[method, (row["task"], int(row["n_labelled"]))] = number
