@@ -129,13 +129,13 @@ def test_a_blend_is_the_logit_of_the_average_rank() -> None:
     assert list(whole.weights) == ["bag", "boosted", "svm", "linear"]
     assert sum(whole.weights.values()) == pytest.approx(1)
     assert whole.weights["bag"] == pytest.approx(0.4 / 1.2)
-    average = torch.zeros(len(rows), dtype=torch.float64)
+    above = torch.ones(len(rows), dtype=torch.float64)
     for member in whole.members:
         score = member.head(rows if member.on == "columns" else torch.nan_to_num(rows).double()).detach()
         reference = member.reference.float().tolist()
         ranks = torch.tensor([slow_rank(reference, float(v)) for v in score.double()], dtype=torch.float64)
-        average += whole.weights[member.name] * ranks
-    torch.testing.assert_close(whole(rows).double(), torch.logit(average), rtol=1e-5, atol=1e-5)
+        above *= (1 - ranks) ** whole.weights[member.name]
+    torch.testing.assert_close(whole(rows).double(), torch.logit(1 - above), rtol=1e-5, atol=1e-5)
     new = torch.from_numpy(table(2000, seed=4)[0])
     assert len(torch.unique(whole(new))) > 1980, "hardly any ties"
 
@@ -146,6 +146,12 @@ def test_a_blend_comes_back_the_same_through_json() -> None:
     again = head_from_parts(HeadParts(parts.kind, json.loads(json.dumps(parts.options)), parts.tensors))
     assert isinstance(again, Blend) and again.takes == "rows" and again.weights == whole.weights
     assert torch.equal(again(rows), whole(rows)) and not again(rows).requires_grad
+
+
+def test_a_blend_of_arithmetic_means_is_refused() -> None:
+    parts = example()[0].to_parts()
+    with pytest.raises(ValueError, match="averaged in another way"):
+        head_from_parts(HeadParts(parts.kind, {"members": parts.options["members"]}, parts.tensors))
 
 
 @pytest.mark.parametrize(

@@ -183,11 +183,11 @@ def test_folders_and_arrays(pucl: Command, tmp_path: Path) -> None:
         (("people.csv", "--label", "known", "--key", "x"), "--key must be left out for data other than an .npz file"),
         (("v.npz", "--key", "a", "--label", "b", "--skip-unreadable"), "--skip-unreadable must be left out for data "),
         (("pictures", "--categorical", "x"), "--categorical must be left out for data of kind 'image'"),
-        (("pictures", "--positives", "people.csv"), "--positives must be images in pictures; got 60 unknown"),
+        (("pictures", "--positives", "people.csv"), "--positives must be files in pictures; got 60 unknown"),
         (("v.npz", "--key", "c", "--label", "b"), "--key: unknown array of v.npz 'c': known: a, b"),
         (("v.npz", "--key", "a", "--label", "b"), "array 'b': the labels must be 0 or 1, with at least one labelled"),
-        (("nope.csv", "--label", "known"), "DATA must be a folder of images, or a file that exists: "),
-        (("people.csv",), "the labelled positives must be given: --positives, --label, or images in the folders "),
+        (("nope.csv", "--label", "known"), "DATA must be a folder of images or .txt files, or a file that exists: "),
+        (("people.csv",), "the labelled positives must be given: --positives, --label, or files in the folders "),
     ):
         check(pucl("fit", *words, "--out", "m"), "fit", message)
     check(

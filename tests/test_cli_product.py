@@ -239,12 +239,12 @@ def test_tables_that_cannot_be(pucl: Command, rows: list[list[Any]], message: st
     assert one_line(run, message) and not Path("model").exists()
 
 
-def test_free_text_is_left_out_with_a_warning(pucl: Command) -> None:
+def test_free_text_is_taken_as_text(pucl: Command) -> None:
     rows = [[*row[:2], f"{row[0]} wrote us a long letter", *row[3:]] for row in table_rows()]
     write_table(Path("letters.csv"), rows)
     run = pucl("fit", "letters.csv", *READ, *QUICK, "--out", "model")
-    assert run.code == 0 and run.err.count("\n") == 1 and "column 'city' is left out: it holds free text" in run.err
-    assert load_model("model").schema.needed == ("age", "height")
+    assert run.code == 0 and run.err == "" and "Text: column 'city' as " in run.out
+    assert load_model("model").schema.needed == ("age", "city", "height")
 
 
 def test_arrays_folders_and_files_that_cannot_be(pucl: Command, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ LAYERS = (
     ("deprecation",),
     ("registry", "labels", "seeds", "device"),
     ("distributed", "numerics"),
+    ("texts",),
     ("data",),
     ("views",),
     ("encoders",),

@@ -68,12 +68,21 @@ def test_ranks_among_a_reference_are_counted() -> None:
     assert rank_among(np.array([1.0, 2.0]), np.array([0.0, 1.0, 1.5, 9.0])).tolist() == [0, 0.25, 0.5, 1]
 
 
-def test_the_average_is_the_weighted_mean_of_the_ranks() -> None:
+def test_the_average_is_one_less_the_geometric_mean_of_the_shares_above() -> None:
     first, second = judged(0.8, score=[3, 1, 2, 2], weight=0.75), judged(0.8, score=[-9, 5, 0, 1e9], weight=0.25)
-    by_hand = 0.75 * np.array([7, 1, 4, 4]) / 8 + 0.25 * np.array([1, 5, 3, 7]) / 8
+    by_hand = 1 - (np.array([1, 7, 4, 4]) / 8) ** 0.75 * (np.array([7, 3, 5, 1]) / 8) ** 0.25
     assert averaged_score([first, second]) == pytest.approx(by_hand, abs=1e-15)
     nothing = judged(0.5, score=[np.nan] * 4, weight=0.0)
     assert averaged_score([first, second, nothing]) == pytest.approx(by_hand, abs=1e-15)
+
+
+def test_a_row_at_the_very_top_of_one_ranker_beats_one_that_is_high_in_both() -> None:
+    up, down = np.arange(100.0), np.arange(100.0)
+    up[[98, 50]], down[[99, 60]] = [50, 98], [60, 99]  # rows 98 and 99 change places with rows in the middle
+    average = averaged_score([judged(0.8, score=up.tolist(), weight=0.5), judged(0.8, score=down.tolist(), weight=0.5)])
+    mean = (rank_among(np.sort(up), up) + rank_among(np.sort(down), down)) / 2
+    assert mean[97] > mean[99] and average[99] > average[85] > average[70]
+    assert mean[85] > mean[99], "the arithmetic mean puts it below"
 
 
 def test_rankers_are_judged_on_the_labelled_and_the_unlabelled_rows_alone() -> None:

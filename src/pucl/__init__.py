@@ -1,9 +1,13 @@
 """pucl: classifiers from positive and unlabelled data."""
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# Threads of torch that wait sleep instead of spinning, unless the user has said otherwise; see pucl.numerics.threads.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
     from pucl.baselines import fit_baseline, settings_of

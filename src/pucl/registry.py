@@ -23,6 +23,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "losses": "pucl.losses",
         "risks": "pucl.risks",
+        "text-encoders": "pucl.texts",
         "encoders": "pucl.encoders",
         "datasets": "pucl.data",
         "views": "pucl.views",
@@ -53,6 +54,7 @@ class Entry:
     former_names: tuple[str, ...] = ()
     revision: int = 1
     needs_classes: bool = False
+    pretrained: str | None = None
 
     @property
     def summary(self) -> str:
@@ -70,6 +72,7 @@ def register(
     former_names: tuple[str, ...] = (),
     revision: int = 1,
     needs_classes: bool = False,
+    pretrained: str | None = None,
 ) -> Callable[[F], F]:
     """Put the decorated function into `family`.
 
@@ -82,6 +85,7 @@ def register(
         former_names: names it had before; they still work, with a warning.
         revision: raise it by one whenever a change gives other results, so that older stored results are recognised.
         needs_classes: whether it learns from the class of every row in place of PU labels: a reference, not a method.
+        pretrained: of an encoder, the package that holds its published weights.
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
@@ -95,7 +99,9 @@ def register(
         if known is not None and known.function.__module__ != function.__module__:
             taken = Described(f"{key!r}, taken by {known.function.__module__}")
             raise bad_argument(f"register({family!r})", "name", "new in its family", taken)
-        entry = Entry(family, key, function, reference, needs_prior, inputs, former_names, revision, needs_classes)
+        entry = Entry(
+            family, key, function, reference, needs_prior, inputs, former_names, revision, needs_classes, pretrained
+        )
         _entries[family][key] = entry
         return function
 

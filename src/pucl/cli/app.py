@@ -10,6 +10,7 @@ import typer
 
 from pucl import __version__
 from pucl.cli.bench import app as bench_app
+from pucl.cli.cache import cache
 from pucl.cli.data import app as data_app
 from pucl.cli.fit import fit, prior
 from pucl.cli.model import export, inspect, predict, report
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
-for verb in (fit, predict, report, inspect, prior, export, pretrain):
+for verb in (fit, predict, report, inspect, prior, export, pretrain, cache):
     app.command(cls=Verb)(verb)
 
 

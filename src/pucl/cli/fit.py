@@ -19,6 +19,7 @@ from pucl.cli.options import (
     Config,
     Data,
     Device,
+    Drop,
     IdColumn,
     Key,
     Kind,
@@ -30,6 +31,7 @@ from pucl.cli.options import (
     Seed,
     Size,
     SkipUnreadable,
+    TextColumns,
     names_of,
     reading,
     with_config,
@@ -44,7 +46,7 @@ REQUIRED = ("useful", "weak")
 WORSE_THAN_REQUIRED = 3  # exit code of --require
 CHOICES = (
     "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size", "learning_rate",
-    "fine_tune", "time_limit",
+    "fine_tune", "time_limit", "tune", "download", "text_encoder",
 )  # fmt: skip
 
 
@@ -61,7 +63,9 @@ def fit(
     id_column: IdColumn = None,
     kind: Kind = None,
     columns: Columns = None,
+    drop: Drop = None,
     categorical: Categorical = None,
+    text: TextColumns = None,
     key: Key = None,
     size: Size = None,
     skip_unreadable: SkipUnreadable = None,
@@ -75,7 +79,14 @@ def fit(
     ] = None,
     encoder: Annotated[
         str | None,
-        _pick("encoders", "Network; see 'pucl list encoders'. 'raw' uses the rows as they are, without training."),
+        _pick(
+            "encoders",
+            "Network; see 'pucl list encoders'. 'raw' uses the rows as they are, without training. Or one you have: "
+            "timm:NAME, torchvision:NAME, hf:ORG/NAME, onnx:FILE.",
+        ),
+    ] = None,
+    text_encoder: Annotated[
+        str | None, _pick("text-encoders", "How text becomes numbers; see 'pucl list text-encoders' (default: hashed).")
     ] = None,
     view: Annotated[str | None, _pick("views", "Augmentation of the rows; see 'pucl list views'.")] = None,
     labeller: Annotated[
@@ -110,6 +121,18 @@ def fit(
         float | None,
         typer.Option(help="Seconds that the fit may take, about (default: no limit).", rich_help_panel=TRAINING),
     ] = None,
+    tune: Annotated[
+        str | None,
+        typer.Option(
+            help="How far an encoder with weights of its own is tuned: frozen, head, all or auto (default: frozen).",
+            autocompletion=words("frozen", "head", "all", "auto"),
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    download: Annotated[
+        bool | None,
+        typer.Option("--download", help="Allow weights that are not here to be downloaded.", rich_help_panel=MODEL),
+    ] = None,
     seed: Seed = None,
     device: Device = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.", rich_help_panel=OUTPUT)] = None,
@@ -129,6 +152,8 @@ def fit(
     Example: pucl fit customers.csv --label known_fraud --id-column customer --out model
 
     Example: pucl fit pictures/ --positives positives.txt --out model
+
+    Example: pucl fit mail.csv --label known --text subject,body --out model
     """
     given = {name: value for name, value in locals().items() if name not in ("data", "config", "as_json")}
     options = with_config(fit, config, {**given, "json": as_json or None})
@@ -172,7 +197,9 @@ def prior(
     id_column: IdColumn = None,
     kind: Kind = None,
     columns: Columns = None,
+    drop: Drop = None,
     categorical: Categorical = None,
+    text: TextColumns = None,
     key: Key = None,
     size: Size = None,
     skip_unreadable: SkipUnreadable = None,

@@ -40,7 +40,12 @@ def words(*known: str) -> Callable[[str], list[str]]:
 # Panels of --help.
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
 
-Data = Annotated[str, typer.Argument(help="A table (.csv, .tsv, .parquet, .arrow), an array (.npy, .npz) or a folder.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A table (.csv, .tsv, .xlsx, .parquet, .arrow), an array (.npy, .npz) or a folder of images or .txt files."
+    ),
+]
 ModelFolder = Annotated[Path, typer.Argument(help="A folder that 'pucl fit' wrote.")]
 Positives = Annotated[
     str | None,
@@ -65,7 +70,10 @@ Label = Annotated[
 ]
 PositiveValue = Annotated[
     str | None,
-    typer.Option(help="The value of --label that marks a positive, if not 1 or true.", rich_help_panel=DATA),
+    typer.Option(
+        help="The value of --label that marks a positive; rows with any other value are unlabelled.",
+        rich_help_panel=DATA,
+    ),
 ]
 IdColumn = Annotated[str | None, typer.Option(help="Column with the ids of the rows.", rich_help_panel=DATA)]
 Kind = Annotated[
@@ -79,9 +87,18 @@ Kind = Annotated[
 Columns = Annotated[
     str | None, typer.Option(help="Feature columns, separated by commas (default: all).", rich_help_panel=DATA)
 ]
+Drop = Annotated[
+    str | None, typer.Option(help="Columns that are not features, separated by commas.", rich_help_panel=DATA)
+]
 Categorical = Annotated[
     str | None,
     typer.Option(help="Columns whose numbers are categories, separated by commas.", rich_help_panel=DATA),
+]
+TextColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--text", help="Columns that hold text, separated by commas (default: detected).", rich_help_panel=DATA
+    ),
 ]
 Size = Annotated[int | None, typer.Option(help="Resize images to this many pixels per side.", rich_help_panel=DATA)]
 Key = Annotated[
@@ -114,10 +131,10 @@ Config = Annotated[
     ),
 ]
 READING = (
-    "positives", "label", "positive_value", "negatives", "id_column", "kind", "columns", "categorical", "key", "size",
-    "skip_unreadable",
+    "positives", "label", "positive_value", "negatives", "id_column", "kind", "columns", "drop", "categorical", "text",
+    "key", "size", "skip_unreadable",
 )  # fmt: skip
-LISTS = ("positives", "negatives", "columns", "categorical")  # which a file may give as lists
+LISTS = ("positives", "negatives", "columns", "drop", "categorical", "text")  # which a file may give as lists
 NUMBERS = ("prior", "positive_value")  # which are texts on the command line and may be numbers in a file
 
 
@@ -141,11 +158,13 @@ def with_config(verb: Callable[..., None], config: Path | None, given: Mapping[s
 def reading(options: Mapping[str, Any]) -> "ReadOptions":
     """How to read the data; lists of columns may be written with commas."""
     given = {name: options[name] for name in READING if options.get(name) is not None}
-    for name in ("columns", "categorical"):
+    for name in ("columns", "drop", "categorical", "text"):
         if isinstance(given.get(name), str):
             given[name] = tuple(part.strip() for part in given[name].split(",") if part.strip())
     from pucl.data.own import ReadOptions
 
+    if "text" in given:
+        given["text_columns"] = given.pop("text")
     return ReadOptions(**given)
 
 

@@ -16,6 +16,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "source": ("data",),
         "folder": ("model", "out"),
         "max_rows": ("rows",),
+        "text_columns": ("text",),
         "n": ("rows",),
         "n_labelled": ("labelled",),
         "jsonl": ("log",),

@@ -9,13 +9,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from pucl.data import Kind
 from pucl.encoders import embedding_dim
 from pucl.errors import signed_by
 from pucl.estimators.decisions import Decisions, check_width
-from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of
+from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of, vectors_for
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
@@ -25,6 +24,7 @@ from pucl.models.labelling import threshold_for
 from pucl.models.record import metrics_to_dict
 from pucl.report import write_report
 from pucl.selection import RankingScores, pu_scores, ranking_scores
+from pucl.texts import HASHED
 
 OWNER = "PUClassifier"
 
@@ -33,17 +33,19 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """A classifier from labelled positives and unlabelled rows; nothing else needs to be known.
 
     ``fit(X, s)`` takes images (n, h, w, c), (n, c, h, w) or (n, h, w) as uint8 or float, tables (a frame, or a matrix
-    whose missing values are NaN) and embeddings. Tables are ranked by trees, linear models and support vector machines
-    whose ranks are averaged. On images, and on embeddings that these do not separate, it trains a contrastive encoder
-    if there are enough rows, keeps it if it ranks hidden positives better than the raw rows do, and fits a head to the
-    pseudo-labels of all rows. `choices_` and `summary()` say what it picked and why.
+    whose missing values are NaN), a list of texts, and embeddings. Tables and texts are ranked by trees, linear models
+    and support vector machines whose ranks are averaged. On images, and on embeddings that these do not separate, it
+    trains a contrastive encoder if there are enough rows, keeps it if it ranks hidden positives better than the raw
+    rows do, and fits a head to the pseudo-labels of all rows. `choices_` and `summary()` say what it picked and why.
 
     Args:
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None to
             let the labeller estimate it.
         objective: a registered loss; ``"auto"`` is puCL without a prior and puNCE with one.
         encoder: a registered encoder, your own network, ``"raw"`` for the standardised rows (reduced to 512 principal
-            axes if they have more columns), or ``"auto"``.
+            axes if they have more columns), or ``"auto"``. Or one that you already have, on images and vectors:
+            ``"efficientnet_lite0"``, ``"timm:NAME"``, ``"torchvision:NAME"``, ``"hf:ORG/NAME"``, ``"onnx:FILE"``, a
+            function from rows to vectors, or a fitted scikit-learn transformer.
         view: a registered view, a function ``(x, generator) → x``, or ``"auto"``: chosen by the kind of rows.
         labeller: a registered pseudo-labeller, or ``"auto"``.
         head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"``, ``"trees"`` or ``"auto"``: linear on a trained
@@ -51,6 +53,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         kind: ``"image"``, ``"table"`` or ``"vector"``; chosen by X when not given: a matrix is a table unless it
             looks like embeddings (128 columns or more, or all rows of the same norm).
         categorical: columns whose numbers are categories.
+        text_columns: columns that hold text. Others are taken for text if their values have four words or more on
+            average and more than half of them, or more than 100, differ; `reasons_` names them.
+        text_encoder: ``"hashed"`` (n-grams, learnt from X) or another registered text encoder.
         temperature: τ of the objective.
         epochs: of the encoder's training; these three are chosen by the data when not given.
         batch_size: of the encoder's training.
@@ -59,6 +64,10 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             network renews; keep whichever ranks hidden positives higher, or the frozen encoder if it is clearly better.
         time_limit: seconds that a fit may take, about; rankers and epochs for which there is no time are left out, and
             `reasons_` says so. The fastest ranker is fitted in any case.
+        tune: how far an encoder that you already have is tuned: ``"frozen"``, ``"head"`` (a contrastive projection of
+            its vectors), ``"all"`` (the network itself, with a small rate), or ``"auto"``: frozen or head, whichever
+            ranks hidden positives better. When not given, your own network is trained and all others are frozen.
+        download: whether weights that are not on this machine may be downloaded.
         device: where to train; a GPU if there is one.
         verbose: print what is picked.
         random_state: an int, a RandomState or None; the same int gives the same model.
@@ -87,18 +96,22 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         *,
         prior: float | str | None = None,
         objective: str = "auto",
-        encoder: str | nn.Module = "auto",
+        encoder: Any = "auto",
         view: Any = "auto",
         labeller: str = "auto",
         head: str = "auto",
         kind: Kind | None = None,
         categorical: Any = (),
+        text_columns: Any = (),
+        text_encoder: str = HASHED,
         temperature: float = 0.5,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         fine_tune: bool = False,
         time_limit: float | None = None,
+        tune: str | None = None,
+        download: bool = False,
         device: Any = None,
         verbose: bool = False,
         random_state: Any = None,
@@ -111,12 +124,16 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.head = head
         self.kind = kind
         self.categorical = categorical
+        self.text_columns = text_columns
+        self.text_encoder = text_encoder
         self.temperature = temperature
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.fine_tune = fine_tune
         self.time_limit = time_limit
+        self.tune = tune
+        self.download = download
         self.device = device
         self.verbose = verbose
         self.random_state = random_state
@@ -132,8 +149,13 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             keywords: ``sample_weight`` is refused, in one line.
         """
         refuse_weights(OWNER, keywords)
-        seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical, negatives=negatives)
-        fitted = fit(seen.rows, seen.s, seen.schema, self._options(), negative=seen.negative, device=self.device)
+        options = self._options()
+        kind = self.kind or vectors_for(options.encoder, options.tune, X)
+        seen = observe(
+            OWNER, X, s, kind=kind, categorical=self.categorical, text_columns=self.text_columns,
+            text_encoder=self.text_encoder, negatives=negatives,
+        )  # fmt: skip
+        fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         self.model_ = replace(fitted.model, evidence=evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
@@ -145,7 +167,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _options(self) -> FitOptions:
         names = (
             "prior", "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size",
-            "learning_rate", "fine_tune", "time_limit",
+            "learning_rate", "fine_tune", "time_limit", "tune", "download", "text_encoder",
         )  # fmt: skip
         seed = seed_of(OWNER, self.random_state)
         return FitOptions(**{name: getattr(self, name) for name in names}, seed=seed, owner=OWNER)
@@ -226,8 +248,11 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return save_model(folder, self.model_)
 
     @classmethod
-    def load(cls, folder: str | Path, *, network: nn.Module | None = None) -> Self:
-        """The model in a folder, ready to predict; pseudo-labels and history are not kept there."""
+    def load(cls, folder: str | Path, *, network: Any = None) -> Self:
+        """The model in a folder, ready to predict; pseudo-labels and history are not kept there.
+
+        `network` is your own network, function or transformer, if the model was fitted with one.
+        """
         classifier = cls()
         classifier.model_, classifier.classes_ = load_model(folder, network=network), np.array([0, 1])
         classifier._describe()
@@ -246,11 +271,13 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @property
     def _n_features_out(self) -> int:
-        return embedding_dim(self.model_.encoder, self.model_.schema.shape)
+        shape = self.model_.schema.shape if self.model_.front is None else self.model_.encoder.standardise.mean.shape
+        return embedding_dim(self.model_.encoder, tuple(shape))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

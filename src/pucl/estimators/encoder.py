@@ -13,8 +13,9 @@ from pucl.data import Kind
 from pucl.device import pick_device
 from pucl.encoders import embedding_dim
 from pucl.encoders.embedding import embed
+from pucl.encoders.frozen.resolve import is_frozen
 from pucl.encoders.plain import PCA, plain_encoder
-from pucl.errors import signed_by
+from pucl.errors import Described, bad_argument, signed_by
 from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of
 from pucl.fitting.plan import FitOptions, name_of, plan_pretraining
 from pucl.training.pretraining import pretrain
@@ -67,6 +68,9 @@ class PUEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )  # fmt: skip
         seed = seed_of(OWNER, self.random_state)
         options = FitOptions(**{name: getattr(self, name) for name in names}, seed=seed, owner=OWNER)
+        if is_frozen(options.encoder, None):
+            allowed = "a network to train; PUClassifier(encoder=…).fit(X, s).transform(X) gives the vectors of others"
+            raise bad_argument(OWNER, "encoder", allowed, Described(name_of(options.encoder)))
         seen = observe(OWNER, X, s, kind=self.kind, categorical=self.categorical)
         place = pick_device(self.device)
         plan = plan_pretraining(options, seen.schema, len(seen.rows), int(seen.s.sum()), place)

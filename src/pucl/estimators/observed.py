@@ -14,11 +14,14 @@ from torch import Tensor
 
 from pucl.data import Kind
 from pucl.data.own import OwnData
-from pucl.data.own.arrays import as_array
+from pucl.data.own.arrays import as_array, dense
 from pucl.data.own.batch import load
+from pucl.data.own.texts import is_texts
+from pucl.encoders.frozen.resolve import is_frozen
 from pucl.errors import Described, InputError, bad_argument
 from pucl.labels import check_labels, check_negatives
 from pucl.models.schema import Schema, learn_schema
+from pucl.texts import HASHED
 
 FEWEST = 4  # rows: two labelled and two unlabelled, so that one of each can be held out
 
@@ -52,12 +55,21 @@ class TrainingRows:
 
 
 def observe(
-    owner: str, x: Any, s: Any, *, kind: Kind | None, categorical: Any = (), negatives: Any = None
+    owner: str,
+    x: Any,
+    s: Any,
+    *,
+    kind: Kind | None,
+    categorical: Any = (),
+    text_columns: Any = (),
+    text_encoder: str = HASHED,
+    negatives: Any = None,
 ) -> TrainingRows:
     """Check X, s and confirmed negatives together and learn the schema.
 
     `x` may be what `pucl.read` returned, which has its own s and its own negatives.
     """
+    columns = {"categorical": categorical, "text_columns": text_columns, "text_encoder": text_encoder}
     if isinstance(x, OwnData):
         if s is not None and s is not x.s:
             raise bad_argument(
@@ -69,7 +81,7 @@ def observe(
             )
         negative = x.negative if negatives is None else check_negatives(negatives, x.s, len(x), owner)
         content = x.load()
-        schema, rows = learn_schema(x, categorical=categorical, content=content, owner=owner)
+        schema, rows = learn_schema(x, content=content, owner=owner, **columns)
         return TrainingRows(schema, rows, x.s, negative, np.array([0, 1]), content, x.ids)
     if s is None:
         raise bad_argument(owner, "s", "given (it requires y to be passed, but the target y is None)", None)
@@ -80,10 +92,16 @@ def observe(
     labelled = check_labels(s, n_rows=len(x), owner=owner)
     aligned(owner, x, negatives, argument="negatives")
     negative = check_negatives(negatives, labelled, len(x), owner)
-    schema, rows = learn_schema(x, kind=kind, categorical=categorical, owner=owner)
+    schema, rows = learn_schema(x, kind=kind, owner=owner, **columns)
     table = load(schema.open(x)) if schema.kind == "table" else None
     index = x.index.tolist() if hasattr(x, "index") and not callable(x.index) else None
     return TrainingRows(schema, rows, labelled, negative, _classes(s), table, index)
+
+
+def vectors_for(encoder: Any, tune: str | None, x: Any) -> Kind | None:
+    """``"vector"`` for a matrix of numbers that a frozen encoder is to take; None where the rows themselves decide."""
+    matrix = not isinstance(x, OwnData) and not hasattr(x, "columns") and getattr(x, "ndim", 0) == 2
+    return "vector" if matrix and is_frozen(encoder, tune) else None
 
 
 def refuse_weights(owner: str, keywords: Mapping[str, Any]) -> None:
@@ -103,11 +121,9 @@ def refuse_weights(owner: str, keywords: Mapping[str, Any]) -> None:
 
 
 def as_input(owner: str, x: Any) -> Any:
-    """X as the readers take it: frames and tensors as they are, anything else as an array of real numbers."""
-    if hasattr(x, "tocsr"):
-        got = Described("a sparse one: sparse input is not supported, call toarray()")
-        raise bad_argument(owner, "X", "a dense matrix", got)
-    if hasattr(x, "columns") or hasattr(x, "detach") or isinstance(x, OwnData):
+    """X as the readers take it: frames, tensors and texts as they are, anything else as an array of real numbers."""
+    x = dense(owner, "X", x)
+    if hasattr(x, "columns") or hasattr(x, "detach") or isinstance(x, OwnData) or is_texts(x):
         return x
     array = np.asarray(x)
     if array.dtype.kind == "c":

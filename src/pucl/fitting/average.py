@@ -54,7 +54,7 @@ def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
 
 def average_rankers(plan: FitPlan) -> Average:
     """Fit every ranker for which there is time, and average their ranks."""
-    features, mean, scale = standardised(plan.features.numpy())
+    features, mean, scale = standardised(plan.features.numpy(), plan.schema.as_scaled)
     expand = plan.schema.expand or Expand.identity(plan.rows.shape[1])
     rows = TableRows(
         np.ascontiguousarray(plan.rows.numpy(), dtype=np.float32), expand.categories, features,

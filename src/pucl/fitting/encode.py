@@ -1,7 +1,9 @@
 """Encoding: the rows as they are, and by an encoder trained with the labels of some folds hidden."""
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,11 +13,12 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.plain import PCA, RAW, plain_encoder
 from pucl.fitting.plan import AUTO, FitPlan, PretrainingPlan
+from pucl.fitting.project import train_projection
 from pucl.ranking.prior import estimate_prior
 from pucl.ranking.thresholds import inside_unit_interval
 from pucl.selection.diagnostics import memorised
 from pucl.training.pretraining import Pretrained, pretrain
-from pucl.training.reporting import Epoch
+from pucl.training.reporting import Epoch, Watch
 
 TRAINED = "trained"
 PROBE_STEPS, FOR_TRAINING = 3, 0.5  # steps that are timed, and the share of the time left that training may take
@@ -33,6 +36,7 @@ class Encoded:
         trained: the result of its training; None for raw rows.
         seen_by_encoder: the labelled rows it was trained with, (n,) bool, where it has memorised them.
         memorised_auc: the AUC with which these are separated from labelled rows that were hidden from it.
+        options: what the network was made with.
     """
 
     name: str | None
@@ -41,10 +45,13 @@ class Encoded:
     trained: Pretrained | None = None
     seen_by_encoder: Tensor | None = None
     memorised_auc: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def encode(plan: FitPlan) -> dict[str, Encoded]:
+def encode(plan: FitPlan, views: Tensor | None = None) -> dict[str, Encoded]:
     """The embeddings to compare: `RAW`, `TRAINED` or both.
+
+    With `views`, stored vectors of views of the rows, a projection of vectors is trained on these.
 
     Training takes confirmed negatives for unlabelled rows. Where it needs π, that is the share among both.
     """
@@ -65,7 +72,7 @@ def encode(plan: FitPlan) -> dict[str, Encoded]:
             prior = inside_unit_interval(estimate.value, plan.n_unlabelled)
         if prior is not None:
             prior *= plan.n_unlabelled / int((~plan.labelled).sum())
-        encoded[TRAINED] = _train(plan, pretraining, prior)
+        encoded[TRAINED] = _train(plan, pretraining, prior, views)
     return encoded
 
 
@@ -103,7 +110,7 @@ def encode_raw(rows: Tensor, device: Device, *, use_pca: bool = False, seed: int
     return Encoded(name, encoder.to(device), embed(encoder, there).to(rows.device))
 
 
-def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None) -> Encoded:
+def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, views: Tensor | None) -> Encoded:
     """The encoder trained with the labels of the first folds hidden."""
 
     def on_epoch(epoch: Epoch) -> None:
@@ -111,11 +118,16 @@ def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None) -> 
 
     labelled, options = plan.labelled, plan.options
     shown = labelled & (plan.fold >= plan.hidden_folds)
-    trained = pretrain(
-        plan.features, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,
-        temperature=options.temperature, prior=prior, config=pretraining.config, device=plan.device, on_epoch=on_epoch,
-    )  # fmt: skip
-    name = pretraining.encoder if isinstance(pretraining.encoder, str) else None
+    if views is not None:
+        trained = train_projection(plan, pretraining, views, shown, prior, Watch(on_epoch=on_epoch))
+    else:
+        trained = pretrain(
+            plan.features, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,
+            temperature=options.temperature, prior=prior, config=pretraining.config, device=plan.device,
+            on_epoch=on_epoch,
+        )  # fmt: skip
+    name = pretraining.encoder if isinstance(pretraining.encoder, str) else pretraining.stored_as
     z = embed(trained.encoder, plan.features)
     auc, known = memorised(z, shown, labelled & ~shown, seed=options.seed)
-    return Encoded(name, trained.encoder.eval(), z, trained, shown if known else None, auc)
+    memory = shown if known else None
+    return Encoded(name, trained.encoder.eval(), z, trained, memory, auc, pretraining.stored_options)

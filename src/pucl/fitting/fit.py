@@ -2,7 +2,7 @@
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,12 @@ from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare
 from pucl.fitting.encode import encode, within_time
+from pucl.fitting.front import FROZEN, PROJECTION, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
-from pucl.fitting.plan import FitOptions, FitPlan, OnProgress, plan_fit
+from pucl.fitting.plan import AUTO, FitOptions, FitPlan, OnProgress, plan_fit, plan_pretraining
 from pucl.fitting.recording import record_fit
 from pucl.fitting.tune import Classifier, tune
+from pucl.labels import check_labels
 from pucl.models.model import Model
 from pucl.models.schema import Schema
 from pucl.numerics.threads import threads_for
@@ -79,25 +81,56 @@ def fit(
     """
     began = time.perf_counter()
     where = pick_device(device)
-    plan = plan_fit(rows, s, schema, options, where, negative=negative, on_progress=on_progress)
+    plan, front = _planned(rows, s, schema, options, where, negative, on_progress)
     with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
-        plan, average = fast_first(plan)
+        settled, average = fast_first(plan)
+        if front is None or front.tune != AUTO:  # which asks for a comparison in any case
+            plan = settled
         plan = within_time(plan)
-        encoded = encode(plan)
+        encoded = encode(plan, None if front is None else front.views)
         comparison = compare(plan, encoded, average)
         labels = label(plan, comparison)
         classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
-        return _finish(plan, labels, classifier, began)
+        result = _finish(plan, labels, classifier, began, front)
+    if front is None:
+        return result
+    return replace(result, model=replace(result.model, record=with_front(result.model.record, front, options)))
 
 
-def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float) -> FitResult:
+def _planned(
+    rows: Tensor, s: Any, schema: Schema, options: FitOptions, device: torch.device, negative: Any, report: Any
+) -> tuple[FitPlan, Front | None]:
+    """The plan for the rows, or for their vectors by a frozen encoder; labels are checked before rows are encoded."""
+    check_labels(s, n_rows=len(rows), owner=options.owner)
+    options, whole = whole_network(rows, schema, options)
+    front = front_of(rows, schema, options, device, report)
+    if front is None:
+        plan = plan_fit(rows, s, schema, options, device, negative=negative, on_progress=report)
+        if whole is not None and plan.pretraining is not None:
+            stored = replace(plan.pretraining, stored_as=whole.stored_as, stored_options=whole.options)
+            plan = replace(plan, pretraining=stored)
+        return plan, None
+    inner = front.inner_options(options)
+    plan = plan_fit(front.vectors, s, front.inner_schema, inner, device, negative=negative, on_progress=report)
+    trained = None
+    if front.tune != FROZEN:
+        asked = replace(inner, encoder=PROJECTION)
+        n_p = int(plan.labelled.sum())
+        trained = plan_pretraining(asked, front.inner_schema, len(rows), n_p, device)
+    return replace(plan, pretraining=trained), front
+
+
+def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:
     """The model with calibrated logits, its record, and what is known of its rows."""
     judged, used = classifier.comparison.chosen, classifier.encoded
     head, judged = calibrate_head(plan, labels, classifier, judged)
     record = record_fit(plan, labels, classifier, judged, round(time.perf_counter() - began, 2))
     plan.progress("done", 1.0)
     history = [] if used.trained is None else used.trained.history
-    model = Model(plan.schema, classifier.encoder, used.name, head, record)
+    model = Model(
+        plan.schema if front is None else front.schema, classifier.encoder, used.name, head, record,
+        front=None if front is None else front.encoder, encoder_options=used.options,
+    )  # fmt: skip
     if classifier.comparison.averaged is not None:
         logits = judged.logits / head.temperature
     else:

@@ -53,7 +53,10 @@ def fit_files(
     with _recorded_warnings() as texts:
         data, n_rows = _read_some(source, reading, max_rows, options.seed)
         content = load(data.rows)
-        schema, rows = learn_schema(data, content=content, categorical=reading.categorical)
+        schema, rows = learn_schema(
+            data, content=content, categorical=reading.categorical, text_columns=reading.text_columns,
+            text_encoder=options.text_encoder,
+        )  # fmt: skip
         schema = replace(schema, resize=reading.size is not None)
         fitted = fit(rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress)
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
@@ -80,7 +83,7 @@ def estimate_prior_of_files(
     if loaded is not None:
         z = loaded.embed(loaded.schema.rows(data))
     else:
-        schema, rows = learn_schema(data, categorical=reading.categorical)
+        schema, rows = learn_schema(data, categorical=reading.categorical, text_columns=reading.text_columns)
         z = encode_raw(schema.features(rows), CPU).z
     return estimate_prior(z, data.s, method=method, negatives=data.negative, seed=seed)
 

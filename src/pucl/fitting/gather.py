@@ -17,6 +17,7 @@ from pucl.numerics.pca import exact_axes
 POINTS, LISTED, QUANTILES = 5000, 200, 2001
 BYTES = 24 << 20  # of thumbnails that are kept
 LARGEST, SMALLEST = 96, 16  # pixels of a thumbnail's longer side
+CHARACTERS = 400  # of a value that are kept
 WIDTH = 128  # numbers of an embedding that are kept for laying out the points
 
 
@@ -108,7 +109,8 @@ def _values(table: Table, index: NDArray[np.intp]) -> dict[str, tuple[str, ...]]
 def _text(value: Any) -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= CHARACTERS else f"{text[: CHARACTERS - 1]}…"
 
 
 def _main_directions(z: Tensor, k: int) -> Tensor:

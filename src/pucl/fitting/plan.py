@@ -1,8 +1,9 @@
 """The plan of a fit: what the user chose, what the data decide otherwise, and the folds that are hidden."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch import device as Device
 
+from pucl.data.own import TableTransform
+from pucl.encoders.frozen.resolve import Given, check_encoder, is_frozen
 from pucl.encoders.plain import PCA, RAW
-from pucl.errors import Described, bad_argument, check_count, check_positive, check_share, is_number, unknown_name
+from pucl.errors import (
+    Described,
+    RunWarning,
+    bad_argument,
+    check_count,
+    check_positive,
+    check_share,
+    is_number,
+    unknown_name,
+)
 from pucl.heads.stored import heads_of_models
 from pucl.labels import check_labels, check_negatives
 from pucl.models.record import TrainingChoices
@@ -20,17 +32,23 @@ from pucl.models.schema import Schema
 from pucl.pseudo_labels import find_labeller
 from pucl.ranking.rows import folds_of, unlabelled_rows
 from pucl.registry import entries, get
+from pucl.selection import Leaks, find_leaks
+from pucl.texts import FAMILY, HASHED
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
 from pucl.views import View
 
+Bools = NDArray[np.bool_]
 OnProgress = Callable[[str, float], None]  # called with the name of the stage and the share done
 AUTO = "auto"  # leaves a choice to the data
+TUNE = ("frozen", "head", "all", AUTO)  # how far an encoder with weights of its own is tuned
 FOLDS = 5
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which no encoder is trained
 FEWEST_VECTORS = 5000  # the same for vectors
 CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
 MANY = 20_000  # rows from which the authors' batches and epochs are used; fewer rows are soon memorised
+NO_LEAKS = Leaks((), 0, 0)
+OWN_WEIGHTS_EPOCHS, OWN_WEIGHTS_RATE, OWN_WEIGHTS_BATCH = 5, 1e-4, 64  # of a network that came with weights
 MAX_EPOCHS, MAX_EPOCHS_FEW_ROWS, MAX_EPOCHS_TABLE = 300, 60, 60
 
 
@@ -43,7 +61,7 @@ class FitOptions:
 
     objective: str = AUTO
     prior: float | str | None = None
-    encoder: str | nn.Module = AUTO
+    encoder: Given = AUTO
     view: str | View = AUTO
     labeller: str = AUTO
     head: str = AUTO
@@ -53,15 +71,24 @@ class FitOptions:
     learning_rate: float | None = None
     fine_tune: bool = False
     time_limit: float | None = None
+    tune: str | None = None
+    download: bool = False
+    text_encoder: str = HASHED
     seed: int = 0
     owner: str = "PUClassifier"
 
     def __post_init__(self) -> None:
+        self._check_encoder()
         if self.labeller != AUTO:  # a former name becomes the one of today
             object.__setattr__(self, "labeller", find_labeller(self.labeller, owner=self.owner).name)
-        for name, family in (("objective", "losses"), ("encoder", "encoders"), ("view", "views")):
+        for name, family in (
+            ("objective", "losses"),
+            ("encoder", "encoders"),
+            ("view", "views"),
+            ("text_encoder", FAMILY),
+        ):
             part = getattr(self, name)
-            if isinstance(part, str) and part != AUTO:
+            if isinstance(part, str) and part != AUTO and not (name == "encoder" and ":" in part):
                 object.__setattr__(self, name, get(family, part).name)
         if self.head not in (AUTO, *heads_of_models()):
             raise unknown_name("head of a model", self.head, (AUTO, *heads_of_models()))
@@ -82,6 +109,18 @@ class FitOptions:
         sized = any(getattr(self, name) is not None for name in ("epochs", "batch_size", "learning_rate"))
         return named or sized or self.fine_tune
 
+    def _check_encoder(self) -> None:
+        """The encoder is one, and can be tuned as far as the user wants."""
+        if not isinstance(self.encoder, str) or ":" in self.encoder:
+            check_encoder(self.owner, self.encoder)
+        if self.tune is None:
+            return
+        if self.tune not in TUNE:
+            raise bad_argument(self.owner, "tune", f"None or one of {', '.join(TUNE)}", self.tune)
+        if not is_frozen(self.encoder, self.tune) and not (isinstance(self.encoder, nn.Module) or self.tune == "all"):
+            allowed = "'all', or left out, for an encoder without weights of its own"
+            raise bad_argument(self.owner, "tune", allowed, Described(f"{self.tune!r} with encoder {self.encoder!r}"))
+
     def _check_prior(self) -> None:
         if isinstance(self.prior, str):
             if self.prior != AUTO:
@@ -94,7 +133,10 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class PretrainingPlan:
-    """How the encoder is to be trained, with the reasons; `shortened_from` so many epochs to keep the time limit."""
+    """How the encoder is to be trained, with the reasons; `shortened_from` so many epochs to keep the time limit.
+
+    A network that came with weights is `stored_as` a name with options, by which it can be made again.
+    """
 
     encoder: str | nn.Module
     objective: str
@@ -102,6 +144,8 @@ class PretrainingPlan:
     config: TrainConfig
     reasons: tuple[str, ...]
     shortened_from: int | None = None
+    stored_as: str | None = None
+    stored_options: Mapping[str, Any] = field(default_factory=dict)
 
     def shortened(self, epochs: int) -> "PretrainingPlan":
         """The same with fewer epochs, for want of time."""
@@ -134,6 +178,7 @@ class FitPlan:
         negative: confirmed negatives, (n,) bool; None without any.
         settled: fast rankers separate the classes, so that nothing slower is tried.
         out_of_time: there was no time for a single epoch of the encoder's training.
+        leaks: columns that give the label away, and labelled rows that stand in U again.
         on_progress: called with the name of the stage and the share done.
     """
 
@@ -149,6 +194,7 @@ class FitPlan:
     negative: Tensor | None = None
     settled: bool = False
     out_of_time: bool = False
+    leaks: Leaks = NO_LEAKS
     on_progress: OnProgress | None = None
 
     @property
@@ -228,10 +274,27 @@ def plan_fit(
     pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
     fold = folds_of(options.owner, labelled, FOLDS, options.seed, known)
     deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
-    features = schema.features(rows)
     return FitPlan(
-        rows, features, labelled, schema, options, device, fold, pretraining, deadline, known, on_progress=on_progress
-    )
+        rows, schema.features(rows), labelled, schema, options, device, fold, pretraining, deadline, known,
+        leaks=_leaks(rows, observed, schema, confirmed, options.seed), on_progress=on_progress,
+    )  # fmt: skip
+
+
+def _leaks(rows: Tensor, labelled: Bools, schema: Schema, negative: Bools | None, seed: int) -> Leaks:
+    """Leaks of the label, each with a warning."""
+    transform, expand = schema.transform, schema.expand
+    leaks = find_leaks(
+        rows.numpy(), labelled, names=None if transform is None else _column_names(transform),
+        categories=() if expand is None else expand.categories, negative=negative, seed=seed,
+    )  # fmt: skip
+    for message in leaks.messages:
+        warnings.warn(message, RunWarning, stacklevel=5)
+    return leaks
+
+
+def _column_names(transform: TableTransform) -> list[str]:
+    """The name of every column of compact rows; a rule that makes several has its name on each."""
+    return [rule.name for rule in transform.rules for _ in range(getattr(rule, "width", 1))]
 
 
 def name_of(part: Any) -> str:
@@ -296,6 +359,10 @@ def _batch_size(schema: Schema, n: int) -> int:
 
 def _config(options: FitOptions, schema: Schema, n: int, batch: int, device: Device) -> TrainConfig:
     images = schema.kind == "image"
+    if getattr(options.encoder, "own_scaling", False):  # it has weights, which a small rate for some epochs keeps
+        epochs, rate = options.epochs or OWN_WEIGHTS_EPOCHS, options.learning_rate or OWN_WEIGHTS_RATE
+        few = options.batch_size or min(batch, OWN_WEIGHTS_BATCH)
+        return TrainConfig(epochs=epochs, batch_size=few, seed=options.seed, optimiser="adamw", learning_rate=rate)
     steps = TABLE_STEPS if not images else GPU_STEPS if device.type == "cuda" else CPU_STEPS
     max_epochs = MAX_EPOCHS_TABLE if not images else MAX_EPOCHS if n >= MANY else MAX_EPOCHS_FEW_ROWS
     epochs = options.epochs or max(5, min(max_epochs, round(steps / max(1, n // batch))))

@@ -64,7 +64,7 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         lift=() if metrics is None else lift(hidden.logits, hidden.labelled, negatives=hidden.negative),
         score_ranges=score_ranges(metrics, prior.low, prior.high) if metrics is not None and prior.is_bound else {},
         diagnostics=tuple(_diagnostics(plan, used, labels.pseudo)),
-        warnings=() if trained is None else tuple(trained.warnings),
+        warnings=(*plan.leaks.messages, *(() if trained is None else trained.warnings)),
         history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
         seed=plan.options.seed,
         seconds=seconds,
@@ -109,6 +109,9 @@ def _scores(hidden: Hidden, prior: PriorEstimate) -> RankingScores | None:
 
 
 def _verdict(plan: FitPlan, hidden: Hidden, prior: PriorEstimate) -> Verdict:
+    if plan.leaks.columns:
+        made = "this was made from the label, or no positives are left to find"
+        return Verdict("do not use", f"{plan.leaks.accused} labelled from unlabelled rows: {made}")
     rivals = _rivals(plan, hidden.rows)
     return verdict(hidden.logits, hidden.labelled, prior=prior, rivals=rivals, negatives=hidden.negative)
 
@@ -169,7 +172,7 @@ def _choices(plan: FitPlan, classifier: Classifier) -> Choices:
 def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
     options, chosen = plan.options, comparison.chosen.candidate
     raw = chosen.encoder == RAW
-    reasons = _about_training(plan, comparison)
+    reasons = [*_about_texts(plan), *_about_training(plan, comparison)]
     if raw and used.name == PCA != options.encoder:
         reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
     if options.fine_tune and raw:
@@ -187,6 +190,12 @@ def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
     if others:
         reasons.append(f"{chosen.name}: ranks hidden positives best, or as well as {', '.join(others)}.")
     return reasons
+
+
+def _about_texts(plan: FitPlan) -> list[str]:
+    """Which columns were taken for text."""
+    texts = () if plan.schema.transform is None else plan.schema.transform.texts
+    return [f"Text: column {each.name!r} as {each.dimensions} numbers, by {each.encoder}." for each in texts]
 
 
 def _about_training(plan: FitPlan, comparison: Comparison) -> list[str]:

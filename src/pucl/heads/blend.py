@@ -1,4 +1,4 @@
-"""Several classifiers of a table as one: the weighted average of their ranks."""
+"""Several classifiers of a table as one: the weighted average of their ranks, in which high ranks count most."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from pucl.data.own.expand import CATEGORY, MISSING, NUMBER, OTHER, Expand
 from pucl.errors import is_number
 from pucl.heads.stored import HeadParts, StoredHead, head_from_parts
+from pucl.numerics.threads import on_cores
 
 On = Literal["columns", "features"]
-ROWS = 8192  # whose features are held at a time
+ROWS = 4096  # whose features are held at a time
 REFERENCE = 1001  # scores that a reference holds at most
+MEAN = "geometric mean of the shares of rows above"  # how ranks are averaged; stored, since others were used before
 EXPAND = ("source", "kind", "value")  # the tensors of `Expand`
 
 
@@ -86,10 +88,10 @@ class RankCurve(nn.Module):
 class Blend(StoredHead):
     """The weighted average of the ranks that several classifiers give a row, as a logit.
 
-        g(x) = logit(Σ_j w_j r_j(f_j(x)))
+        g(x) = logit(1 − Π_j (1 − r_j(f_j(x)))^w_j)
 
     where f_j is the score of member j, r_j its rank among scores of rows that the member did not learn from, see
-    `RankCurve`, and the weights sum to 1.
+    `RankCurve`, and the weights sum to 1; `pucl.ranking.averaging.averaged_score` says why it is this average.
 
     Attributes:
         members: what it was made of.
@@ -127,7 +129,7 @@ class Blend(StoredHead):
         """Logits (n,) of rows (n, c), a batch of rows at a time."""
         if torch.compiler.is_compiling():  # a graph for any number of rows has no loop over them
             return self._logits(rows)
-        return torch.cat([self._logits(piece) for piece in torch.split(rows, ROWS)])
+        return torch.cat(on_cores(self._logits, torch.split(rows, ROWS)))
 
     def to_parts(self) -> HeadParts:
         """The parts of the members, their tensors under the numbers of the members."""
@@ -140,12 +142,14 @@ class Blend(StoredHead):
             tensors[f"{j}.reference"] = self.curves[j].get_buffer("reference").cpu().clone()
         shared = {"weight": self.weight, **{f"expand.{name}": getattr(self.expand, name) for name in EXPAND}}
         tensors |= {name: tensor.detach().cpu().clone() for name, tensor in shared.items()}
-        return HeadParts(self.kind, {"members": about}, tensors)
+        return HeadParts(self.kind, {"mean": MEAN, "members": about}, tensors)
 
     @classmethod
     def from_parts(cls, parts: HeadParts) -> Self:
         """The stored blend; what does not fit raises KeyError, TypeError, ValueError or RuntimeError."""
         weight, about = parts.tensors["weight"], parts.options["members"]
+        if parts.options.get("mean") != MEAN:
+            raise ValueError("its ranks were averaged in another way, by an older pucl; fit it again")
         if weight.shape != (len(about),):
             raise ValueError(f"{len(about)} members have weights of shape {tuple(weight.shape)}")
         members = []
@@ -159,14 +163,15 @@ class Blend(StoredHead):
         blend(torch.zeros(1, int(expand.source.max()) + 1))  # members of another width are refused now
         return blend
 
+    @torch.no_grad()  # which every thread has to say for itself
     def _logits(self, rows: Tensor) -> Tensor:
         views = {"columns": rows}
         if any(member.on == "features" for member in self.members):
             views["features"] = self.expand(rows).double()  # so that a score does not depend on the other rows
-        average = torch.zeros_like(rows[:, 0], dtype=torch.float64)
+        above = torch.zeros_like(rows[:, 0], dtype=torch.float64)  # log Π_j (1 − r_j)^w_j
         for j, (head, curve) in enumerate(zip(self.heads, self.curves, strict=True)):
-            average = average + self.weight[j] * curve(head(views[self.members[j].on]))
-        return torch.logit(average).to(rows.dtype)
+            above = above + self.weight[j] * torch.log(1 - curve(head(views[self.members[j].on])))
+        return torch.log(torch.exp(-above) - 1).to(rows.dtype)
 
 
 def _checked(expand: Expand) -> Expand:

@@ -20,6 +20,7 @@ def describe(record: FitRecord, *, option: str = "prior=") -> str:
         f"Data: {record.rows.n:,} rows ({record.kind}), {_known(record.rows)}.",
         f"Positives among the unlabelled rows: {describe_prior(record.prior, option=option)}.",
     ]
+    lines[1:1] = _list("Warnings", record.warnings)  # before anything that sounds good
     if record.metrics is not None:
         lines.append(
             f"Estimated from hidden positives{_with_share(record)}: {_estimates(record.metrics, record.lift)}."
@@ -27,7 +28,7 @@ def describe(record: FitRecord, *, option: str = "prior=") -> str:
     if record.score_ranges:
         lines.append(f"What depends on the share of positives: {describe_ranges(record.score_ranges)}.")
     lines.append(f"Model: {_choices(record.choices)}.")
-    parts = (("Why", record.reasons), ("Checks", record.diagnostics), ("Warnings", record.warnings))
+    parts = (("Why", record.reasons), ("Checks", record.diagnostics))
     lines += [line for title, texts in parts for line in _list(title, texts)]
     return "\n".join([*lines, *([f"Verdict: {record.verdict}."] if record.verdict is not None else [])])
 

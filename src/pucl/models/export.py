@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.data.own.rules import CategoryRule, NumberRule
-from pucl.errors import InputError, RunError
+from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 from pucl.models.graph import Graph, Trial, trial_rows
 from pucl.models.model import Model
@@ -39,6 +39,10 @@ def export_onnx(model: Model, path: str | Path) -> Path:
     """
     path = Path(path)
     check_file(OWNER, "path", path, (".onnx",))
+    if model.front is not None and getattr(model.front.network, "takes_bytes", False):
+        problem = f"a model with the encoder {model.front.name} cannot be exported: it is not a network of torch"
+        raise InputError(problem, owner=OWNER)
+    _refuse_texts(model)
     onnx, _, runtime = (_need(name) for name in ("onnx", "onnxscript", "onnxruntime"))
     graph = Graph(model).eval()
     with _quiet(), torch.no_grad():
@@ -62,6 +66,13 @@ def export_onnx(model: Model, path: str | Path) -> Path:
     except OSError as error:
         raise RunError(f"{OWNER}: cannot write {path}: {error.strerror or error}") from None
     return path
+
+
+def _refuse_texts(model: Model) -> None:
+    texts = () if model.schema.transform is None else model.schema.transform.texts
+    if texts:
+        got = Described(f"text in column {texts[0].name!r} (export a model of its embeddings, kind='vector')")
+        raise bad_argument(OWNER, "model", "one that takes numbers, categories or images", got)
 
 
 def _traced(model: Model, graph: Graph) -> tuple[Tensor, ...]:

@@ -14,9 +14,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
-from torch import Tensor, nn
+from torch import Tensor
 
 from pucl import __version__
+from pucl.encoders.frozen.encoder import FrozenEncoder
+from pucl.encoders.frozen.resolve import refill
+from pucl.encoders.inputs import Encoder
 from pucl.encoders.saved import ABOUT as ENCODER_JSON
 from pucl.encoders.saved import WEIGHTS as ENCODER_WEIGHTS
 from pucl.encoders.saved import load_encoder, save_encoder
@@ -29,10 +32,15 @@ from pucl.models.model import Model
 from pucl.models.places import check_folder
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
+from pucl.texts import Arrays
 
 FORMAT, OLDEST = 2, 1  # what is written, and the oldest that is read
 MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
+TEXTS = "texts.safetensors"  # what text encoders have learnt, of models that take text
 PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has, with model.json
+FRONT = "front"  # the stem of the files of a frozen encoder
+FRONT_FILES = (f"{FRONT}.json", f"{FRONT}.safetensors")
+OPTIONAL = (EVIDENCE, TEXTS, *FRONT_FILES)
 NEW = ".new"  # where a model is written before it replaces another
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
@@ -55,7 +63,7 @@ def check_out(folder: str | Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise bad_argument(SAVE, f"folder {folder}", "a folder", Described("a file"))
     if folder.is_dir() and not (folder / MODEL).is_file():
-        other = {path.name for path in folder.iterdir()} - {*PARTS, EVIDENCE, NEW}
+        other = {path.name for path in folder.iterdir()} - {*PARTS, *OPTIONAL, NEW}
         if other:
             allowed = "new, empty or a model that is to be replaced"
             raise bad_argument(SAVE, f"folder {folder}", allowed, Described(f"one with {min(other)} in it"))
@@ -80,7 +88,8 @@ def save_model(folder: str | Path, model: Model) -> Path:
         shutil.rmtree(new, ignore_errors=True)
         _write(new, model)
         (folder / MODEL).unlink(missing_ok=True)
-        (folder / EVIDENCE).unlink(missing_ok=True)
+        for name in OPTIONAL:
+            (folder / name).unlink(missing_ok=True)
         for path in sorted(new.iterdir(), key=lambda path: path.name == MODEL):
             path.replace(folder / path.name)
     except OSError as error:
@@ -103,8 +112,20 @@ def _write(folder: Path, model: Model) -> None:
         "record": model.record.to_dict(),
         "evidence": _evidence_texts(model.evidence),
     }
-    save_encoder(folder, model.encoder, name=model.encoder_name, input_shape=model.schema.shape, options={}, extra={})
+    shape = model.schema.shape if model.front is None else _width(model.encoder)
+    save_encoder(
+        folder, model.encoder, name=model.encoder_name, input_shape=shape, options=model.encoder_options, extra={}
+    )
+    if model.front is not None:
+        about = {"name": model.front.name, "cached": model.front.cached}
+        save_encoder(
+            folder, model.front, name=model.front.stored_as, input_shape=model.schema.shape,
+            options=model.front.options, extra=about, stem=FRONT,
+        )  # fmt: skip
     replace_file(folder / HEAD, bytes_of(dict(head.tensors)))
+    if model.schema.arrays:
+        arrays = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in model.schema.arrays.items()}
+        replace_file(folder / TEXTS, bytes_of(arrays))
     if model.evidence is not None:
         replace_file(folder / EVIDENCE, bytes_of(_evidence_tensors(model.evidence)))
     content["files"] = {path.name: _sha256(path.read_bytes()) for path in sorted(folder.iterdir())}
@@ -112,29 +133,59 @@ def _write(folder: Path, model: Model) -> None:
 
 
 @signed_by(LOAD)
-def load_model(folder: str | Path, *, network: nn.Module | None = None) -> Model:
+def load_model(folder: str | Path, *, network: Any = None) -> Model:
     """The model that `save_model` wrote. Files that are damaged, exchanged, missing or pickles are refused.
 
     Args:
         folder: with model.json in it.
-        network: a module to fill, for a model whose encoder is not a registered one.
+        network: a module to fill, for a model whose encoder is not a registered one; or the user's own function or
+            transformer that it was fitted with.
     """
     folder = Path(folder)
     content = _read(folder)
     _no_pickles(folder)
     data = {name: _checked(folder / name, expected) for name, expected in content["files"].items()}
-    card = _card(content)
+    texts = (
+        {name: tensor.numpy() for name, tensor in _tensors(folder / TEXTS, data[TEXTS]).items()}
+        if TEXTS in data
+        else {}
+    )
+    card = _card(content, texts)
     schema = card.schema
-    encoder = load_encoder(folder, network=network)
+    front = _front(folder, data, network)
+    encoder = load_encoder(folder, network=None if front is not None or network is None else refill(network))
     stored = json.loads(data[ENCODER_JSON])
-    if tuple(stored["input_shape"]) != schema.shape:
-        got = Described(f"rows of {tuple(stored['input_shape'])} and a schema of {schema.shape}")
+    shape = tuple(stored["input_shape"] if front is None else json.loads(data[FRONT_FILES[0]])["input_shape"])
+    if shape != schema.shape:
+        got = Described(f"rows of {shape} and a schema of {schema.shape}")
         raise bad_argument(LOAD, str(folder), "an encoder and a schema that belong together", got)
     head = _head(content["head"], _tensors(folder / HEAD, data[HEAD]))
     evidence = None
     if EVIDENCE in data:
         evidence = _evidence(content["evidence"], _tensors(folder / EVIDENCE, data[EVIDENCE]))
-    return Model(schema, encoder, stored["name"], head, card.record, evidence)
+    return Model(schema, encoder, stored["name"], head, card.record, evidence, front, stored["options"])
+
+
+def _front(folder: Path, data: Mapping[str, bytes], network: Any) -> FrozenEncoder | None:
+    """The frozen encoder of a model; None where it has none."""
+    if FRONT_FILES[0] not in data:
+        return None
+    about = json.loads(data[FRONT_FILES[0]])
+    known = about["extra"]
+    if about["name"] is None and network is None:
+        what = f"the encoder {known['name']!r} again (network= of load), as your own code is not stored with a model"
+        raise bad_argument(LOAD, "network", what, None)
+    own = refill(network) if about["name"] is None else None
+    loaded = load_encoder(folder, network=own, stem=FRONT)
+    cached = known.get("cached") is True
+    return FrozenEncoder(
+        loaded.network, name=str(known["name"]), stored_as=about["name"], options=about["options"], cached=cached
+    )
+
+
+def _width(encoder: Encoder) -> tuple[int, ...]:
+    """The length of the vectors that an encoder of vectors takes."""
+    return tuple(encoder.standardise.mean.shape)
 
 
 def read_card(folder: str | Path) -> ModelCard:
@@ -142,9 +193,10 @@ def read_card(folder: str | Path) -> ModelCard:
     return _card(_read(folder))
 
 
-def _card(content: Mapping[str, Any]) -> ModelCard:
+def _card(content: Mapping[str, Any], texts: Arrays | None = None) -> ModelCard:
     record = FitRecord.from_dict(content[_record_key(content["format"])])
-    return ModelCard(content["format"], str(content.get("written_by")), Schema.from_dict(content["schema"]), record)
+    schema = Schema.from_dict(content["schema"], texts)
+    return ModelCard(content["format"], str(content.get("written_by")), schema, record)
 
 
 def _record_key(format_: int) -> str:
@@ -176,7 +228,7 @@ def _read(folder: str | Path) -> dict[str, Any]:
     ]
     if missing:
         raise bad_argument(LOAD, str(path), "complete", Described(f"no usable {', '.join(missing)}"))
-    if not {*PARTS} <= {*content["files"]} <= {*PARTS, EVIDENCE}:
+    if not {*PARTS} <= {*content["files"]} <= {*PARTS, *OPTIONAL}:
         raise bad_argument(LOAD, str(path), f"about {', '.join(PARTS)}", Described(", ".join(content["files"])))
     return dict(content)
 
@@ -214,7 +266,7 @@ def _checked(path: Path, expected: str) -> bytes:
 def _no_pickles(folder: Path) -> None:
     """Refuse a folder with a pickle in it; the model's own files are compared with their checksums."""
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path.name not in (*PARTS, EVIDENCE) and _is_pickle(path):
+        if path.is_file() and path.name not in (*PARTS, *OPTIONAL) and _is_pickle(path):
             raise bad_argument(LOAD, str(folder), "a folder without pickles", Described(path.name))
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pucl.data.own import Table
 from pucl.data.own.rules import CategoryRule, NumberRule
+from pucl.data.own.text_rule import Rule
 from pucl.models.model import Model, RowsToProbability
 from pucl.models.schema import Schema
 
@@ -28,7 +29,7 @@ class Columns(nn.Module):
     scale: Tensor
     order: Tensor
 
-    def __init__(self, rules: tuple[NumberRule | CategoryRule, ...]) -> None:
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
         super().__init__()
         numbers = [rule for rule in rules if isinstance(rule, NumberRule)]
         for name in ("centre", "scale"):
@@ -99,7 +100,7 @@ def trial_rows(model: Model, graph: Graph, n: int) -> Trial:
     draw = torch.Generator().manual_seed(n)
     schema = model.schema
     if graph.columns is None:
-        scaling = model.encoder.standardise
+        scaling = model.encoder.standardise if model.front is None else model.front.standardise
         rows = scaling.mean + scaling.scale * torch.randn(n, *schema.shape, generator=draw)
         if schema.kind == "image":
             rows = rows.clamp(0, 1) * graph.span + graph.low

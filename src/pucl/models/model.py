@@ -1,6 +1,7 @@
 """A fitted model: its input schema, its encoder and its calibrated head."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -9,6 +10,8 @@ from torch import Tensor, nn
 
 from pucl.deprecation import warn_renamed
 from pucl.encoders.embedding import embed
+from pucl.encoders.frozen.embedding import embed_frozen
+from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.inputs import Encoder
 from pucl.heads.calibration import Calibrated
 from pucl.models.evidence import Evidence
@@ -27,6 +30,8 @@ class Model:
         head: embeddings, or rows where it takes these, → calibrated logits.
         record: what it was trained on, how, and how good it is.
         evidence: rows and scores that a report shows.
+        front: a frozen encoder, from rows to the vectors that encoder and head take; None where they take the rows.
+        encoder_options: what the network of the encoder was made with.
     """
 
     schema: Schema
@@ -35,6 +40,8 @@ class Model:
     head: Calibrated
     record: FitRecord
     evidence: Evidence | None = None
+    front: FrozenEncoder | None = None
+    encoder_options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def prior(self) -> float:
@@ -49,13 +56,21 @@ class Model:
 
     def embed(self, rows: Tensor) -> Tensor:
         """Embeddings (n, k), of length 1, of rows as `schema.encode` gives them."""
-        return embed(self.encoder, self.schema.features(rows))
+        return self._embedded(self._taken(rows))
 
     @torch.no_grad()
     def logits(self, rows: Tensor) -> Tensor:
         """Calibrated logits (n,) of rows as `schema.encode` gives them: positive above 0."""
-        logits: Tensor = self.head(rows if self.head.takes == "rows" else self.embed(rows))
+        taken = self._taken(rows)
+        logits: Tensor = self.head(taken if self.head.takes == "rows" else self._embedded(taken))
         return logits
+
+    def _taken(self, rows: Tensor) -> Tensor:
+        """What encoder and head take of the rows: vectors by the frozen encoder where there is one."""
+        return rows if self.front is None or not len(rows) else embed_frozen(self.front, rows)
+
+    def _embedded(self, taken: Tensor) -> Tensor:
+        return embed(self.encoder, taken if self.front is not None else self.schema.features(taken))
 
 
 class RowsToProbability(nn.Module):
@@ -63,10 +78,13 @@ class RowsToProbability(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.head, self.encoder, self.expand = model.head, model.encoder, model.schema.expand
+        self.head, self.encoder, self.front = model.head, model.encoder, model.front
+        self.expand = model.schema.expand
 
     def forward(self, rows: Tensor) -> Tensor:
         """Probabilities (n,) of rows, in float32."""
+        if self.front is not None:
+            rows = self.front(rows)
         if self.head.takes == "embedding":
             features = rows if self.expand is None else self.expand(rows)
             rows = F.normalize(self.encoder(features), dim=1)

@@ -17,8 +17,10 @@ from pucl.data.own.batch import load
 from pucl.data.own.expand import Expand
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import is_frame
+from pucl.data.own.texts import TextFiles, TextRows, is_texts
 from pucl.encoders.inputs import as_rows
 from pucl.errors import Described, InputError, bad_argument
+from pucl.texts import HASHED, Arrays
 
 OWNER = "pucl"
 MANY = 128  # columns from which a matrix of numbers is taken for embeddings
@@ -98,15 +100,37 @@ class Schema:
         if isinstance(source, OwnData):
             return self._as_trained(source.rows, size, owner)
         named_file = path is not None and path.suffix.lower() not in ARRAYS
-        if path is not None and named_file and path.exists() and path.is_dir() != (self.kind == "image"):
+        if path is not None and named_file and path.exists() and not self._takes(path):
             raise self._misfit(owner, f"the {'folder' if path.is_dir() else 'file'} {path.name}")
-        by_name = bool(self.columns) and (named_file or is_frame(source))
+        by_name = bool(self.columns) and not (path is not None and path.is_dir())
+        by_name = by_name and (named_file or (not is_texts(source) and is_frame(source)))
         named: dict[str, Any] = {"columns": self.needed} if by_name else {}
-        text = self.transform.categorical if self.transform is not None and named_file else ()
+        text = self.transform.read_as_text if self.transform is not None and named_file and by_name else ()
         rows = open_rows(source, kind=self.kind, categorical=text, size=size, **named, **options)
+        if isinstance(rows, TextRows | TextFiles) and self.only_text is not None:
+            return replace(rows, name=self.only_text)
         if self.kind == "table" and not named and tuple(rows.schema) != tuple(self.columns):
             raise self._misfit(owner, f"an array of {len(rows.schema)} features")
         return self._as_trained(rows, size, owner)
+
+    @property
+    def only_text(self) -> str | None:
+        """The column of text where that is all a model takes, so that a list or a folder of texts will do."""
+        texts = () if self.transform is None else self.transform.texts
+        return texts[0].name if len(texts) == 1 and self.needed == (texts[0].name,) else None
+
+    def _takes(self, path: Path) -> bool:
+        """Whether a folder, or a file, can hold such rows."""
+        return self.kind == "image" or self.only_text is not None if path.is_dir() else self.kind != "image"
+
+    @property
+    def as_scaled(self) -> NDArray[np.bool_]:
+        """Features (d,) whose scale means something, so that nothing may standardise them: vectors of texts."""
+        if self.transform is None:
+            return np.zeros(self.shape[0], dtype=bool)
+        return np.concatenate(
+            [np.full(len(rule.features), rule in self.transform.texts) for rule in self.transform.rules]
+        )
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -144,7 +168,7 @@ class Schema:
         return bad_argument(owner, "X", allowed[self.kind], Described(got))
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; `from_dict` gives back an equal schema."""
+        """As JSON can hold it; `from_dict` gives back an equal schema, from this and the `arrays`."""
         transform = json.loads(self.transform.to_json()) if self.transform is not None else None
         return {
             "kind": self.kind,
@@ -156,38 +180,54 @@ class Schema:
             "resize": self.resize,
         }
 
+    @property
+    def arrays(self) -> Arrays:
+        """What text encoders have learnt; empty without texts."""
+        return {} if self.transform is None else self.transform.arrays
+
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
-        """The schema that `to_dict` gave, checked."""
+    def from_dict(cls, content: Mapping[str, Any], arrays: Arrays | None = None) -> "Schema":
+        """The schema that `to_dict` gave, checked; without its `arrays` it does not encode texts."""
         try:
             kind, shape, columns = content["kind"], tuple(content["shape"]), dict(content["columns"])
             low, span, stored = float(content["low"]), float(content["span"]), content["transform"]
             sound = kind in get_args(Kind) and all(isinstance(size, int) and size > 0 for size in shape) and span > 0
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"this is not a stored schema: {error!r}", owner=OWNER) from None
-        transform = TableTransform.from_json(json.dumps(stored)) if stored is not None else None
+        transform = TableTransform.from_json(json.dumps(stored), arrays) if stored is not None else None
         if not sound or (transform is not None and (len(transform.features),) != shape):
             raise InputError("the stored schema is damaged", owner=OWNER)
         return cls(kind, shape, columns, low, span, transform, bool(content.get("resize", False)))
 
 
 def learn_schema(
-    source: Any, *, kind: Kind | None = None, categorical: Sequence[str] = (), content: Any = None, owner: str = OWNER
+    source: Any,
+    *,
+    kind: Kind | None = None,
+    categorical: Sequence[str] = (),
+    text_columns: Sequence[str] = (),
+    text_encoder: str = HASHED,
+    content: Any = None,
+    owner: str = OWNER,
 ) -> tuple[Schema, Tensor]:
     """The schema of training rows, and the rows as a model takes them.
 
-    A frame is a table. A matrix of numbers is a table too, unless its rows look like embeddings: `MANY` columns or
-    more, or all rows of the same norm, and nothing missing. An array of three or four dimensions is images: grey
-    without channels, or channels first or last. `content` are the rows in memory, if they have been read already.
+    A frame is a table, and so are texts. A matrix of numbers is a table too, unless its rows look like embeddings:
+    `MANY` columns or more, or all rows of the same norm, and nothing missing. An array of three or four dimensions is
+    images: grey without channels, or channels first or last. `content` are the rows in memory, if they have been read
+    already.
     """
     opened = source.rows if isinstance(source, OwnData) else _opened(source, kind)
     content = load(opened) if content is None else content
     if isinstance(content, Table):
-        transform = TableTransform.fit(content, categorical=categorical)
+        transform = TableTransform.fit(
+            content, categorical=categorical, text_columns=text_columns, text_encoder=text_encoder
+        )
         rows = torch.from_numpy(transform.compact(content))
         return Schema("table", (len(transform.features),), dict(content.types), transform=transform), rows
-    if categorical:
-        raise bad_argument(owner, "categorical", f"left out for data of kind {opened.kind!r}", tuple(categorical))
+    for name, columns in (("categorical", categorical), ("text_columns", text_columns)):
+        if columns:
+            raise bad_argument(owner, name, f"left out for data of kind {opened.kind!r}", tuple(columns))
     low, span = _range(content) if opened.kind == "image" and content.dtype != np.uint8 else (0.0, 1.0)
     schema = Schema(opened.kind, tuple(content.shape[1:]), dict(opened.schema), low, span)
     return schema, schema.encode(content, owner=owner)

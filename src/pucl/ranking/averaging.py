@@ -175,5 +175,14 @@ def rank_among(reference: Floats, score: Floats) -> Floats:
 
 
 def averaged_score(ranked: Sequence[Ranked]) -> NDArray[np.float64]:
-    """Σ_j w_j r_j: the weighted mean of every row's ranks by scores out of sample, (n,)."""
-    return np.asarray(sum(each.weight * rank_among(np.sort(each.score), each.score) for each in ranked if each.weight))
+    """The average of every row's ranks by scores out of sample, (n,), in which high ranks count most.
+
+        r = 1 − Π_j (1 − r_j)^w_j
+
+    where 1 − r_j is the share of rows that ranker j puts above the row. The geometric mean of these shares lets a
+    ranker that puts a row at the very top outvote others that put it high. Where positives are rare, the arithmetic
+    mean of ranks found fewer of them (LOG.md).
+    """
+    used = (each for each in ranked if each.weight)
+    tails = (each.weight * np.log1p(-rank_among(np.sort(each.score), each.score)) for each in used)
+    return np.asarray(-np.expm1(sum(tails)))

@@ -1,6 +1,5 @@
 """bagged_svm: support vector machines with a Gaussian kernel on balanced bags of P and U, judged out of bag."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unuse
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
+from pucl.numerics.threads import cores
 from pucl.ranking import Ranking
 from pucl.ranking.bags import Bools, Floats, Rows
 from pucl.ranking.columns import as_arrays, ranking_of_scores
@@ -111,7 +111,7 @@ def fit_bagged_svm(
 
     total, count, biases = np.zeros((len(x), len(costs))), np.zeros((len(x), 1)), np.zeros(len(costs))
     weights = np.zeros((len(x), len(costs)))
-    with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:
         for rows, (weight, bias, score) in zip(bags, pool.map(fit_and_score, bags), strict=True):
             score[rows] = 0.0
             total += score

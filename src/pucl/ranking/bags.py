@@ -1,6 +1,5 @@
 """Balanced bags: many models of P against as many rows of U, and for every row the mean of those that never saw it."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pucl.numerics.threads import cores
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
@@ -65,7 +66,7 @@ def balanced_bag(
 
     total, count = np.zeros(n), np.zeros(n)
     models = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         for model, values, outside in pool.map(fit_and_score, bags):
             models.append(model)
             total += np.where(outside, values, 0.0)

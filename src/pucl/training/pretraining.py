@@ -11,6 +11,7 @@ from torch import Generator, Tensor, nn
 
 from pucl.device import pick_device
 from pucl.encoders import embedding_dim, make_encoder
+from pucl.encoders.frozen.published import fill
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.projection import projection_head
 from pucl.errors import Described, bad_argument, signed_by
@@ -143,9 +144,11 @@ def prepare(
     encoder, view = encoder or default_encoder(shape), view or default_view(shape)
     loss = _objective(objective, temperature, prior, options)
     known_classes = _classes(objective, classes, len(rows))
-    network = make_encoder(encoder, shape, seed=config.seed)
+    network = _network(encoder, shape, config.seed)
     head = _head(network, shape, config)
-    model = Encoder(Standardise.of(rows), network).to(place)
+    own = getattr(network, "own_scaling", False)  # it came with weights, and knows how its images are scaled
+    scaling = Standardise(torch.zeros(1), torch.ones(1)) if own else Standardise.of(rows)
+    model = Encoder(scaling, network).to(place)
 
     held_out = _held_out(labelled, config)
     seen = labelled.clone()
@@ -173,6 +176,16 @@ def prepare(
         trusted=known is not None and isinstance(encoder, str),
     )
     return PreparedRun(run, model, held_out)
+
+
+def _network(encoder: str | nn.Module, shape: tuple[int, ...], seed: int) -> nn.Module:
+    """The network to train: fresh, or with the published weights of its name."""
+    if isinstance(encoder, str) and ":" in encoder:
+        allowed = "a registered encoder or a module; PUClassifier(encoder=…, tune='all') trains others"
+        raise bad_argument(OWNER, "encoder", allowed, encoder)
+    network = make_encoder(encoder, shape, seed=seed)
+    published = isinstance(encoder, str) and get("encoders", encoder).pretrained is not None
+    return fill(network, str(encoder)) if published else network
 
 
 def _objective(name: str, temperature: float, prior: float | None, options: dict[str, Any]) -> Objective:
