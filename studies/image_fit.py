@@ -1,8 +1,8 @@
-"""Time and quality of `PUClassifier` on 9,000 images of 64 pixels, at several resolutions of the training's crops.
+"""Time and quality of `PUClassifier` on 9,000 images of 64 pixels.
 
-    PUCL_DATA=… python studies/image_fit.py RESULTS [SET] [RESOLUTION …]
+    PUCL_DATA=… python studies/image_fit.py RESULTS [SET] [SEED …]
 
-appends one JSON line for each resolution: seconds in all and of pretraining, what hidden positives say, and the truth.
+appends one JSON line for each seed: seconds in all and of pretraining, what hidden positives say, and the truth.
 Three of the ten classes of SET (`imagenette` or `imagewoof`) are the positives, 500 of them labelled.
 """
 
@@ -20,7 +20,6 @@ from sklearn.metrics import roc_auc_score
 import pucl
 from pucl.fitting import encode
 from pucl.training.pretraining import pretrain
-from pucl.views import make_view
 
 ROWS, LABELLED, POSITIVE = int(os.environ.get("ROWS", "9000")), 500, 3
 
@@ -36,7 +35,7 @@ def images(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(x.transpose(0, 3, 1, 2)), np.array([paths[i][1] for i in chosen])
 
 
-def fit(x: np.ndarray, y: np.ndarray, resolution: float | None, seed: int) -> dict[str, object]:
+def fit(x: np.ndarray, y: np.ndarray, seed: int) -> dict[str, object]:
     s = np.zeros(len(x), dtype=int)
     s[np.random.default_rng(seed).permutation(np.flatnonzero(y))[:LABELLED]] = 1
     spent: list[float] = []
@@ -49,12 +48,11 @@ def fit(x: np.ndarray, y: np.ndarray, resolution: float | None, seed: int) -> di
 
     setattr(encode, "pretrain", timed)  # noqa: B010  (a name that the module only imports)
     began = time.perf_counter()
-    view = "auto" if resolution is None else make_view("simclr", resolution=resolution)
-    model = pucl.PUClassifier(view=view, random_state=seed).fit(x, s)
+    model = pucl.PUClassifier(random_state=seed).fit(x, s)
     seconds = time.perf_counter() - began
     score, label, unlabelled = model.decision_function(x), model.predict(x), s == 0
     return {
-        "resolution": resolution, "seed": seed, "seconds": round(seconds, 1), "pretraining": round(sum(spent), 1),
+        "seed": seed, "seconds": round(seconds, 1), "pretraining": round(sum(spent), 1),
         "true_auc": roc_auc_score(y[unlabelled], score[unlabelled]), "accuracy": (label == y)[unlabelled].mean(),
         "prior": model.prior_, "is_bound": model.prior_is_bound_, "true_prior": y[unlabelled].mean(),
         "scores": {name: each["value"] for name, each in model.scores_.items() if isinstance(each, dict)},
@@ -65,8 +63,8 @@ def fit(x: np.ndarray, y: np.ndarray, resolution: float | None, seed: int) -> di
 def main() -> None:
     results, name = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "imagenette"
     x, y = images(name, 0)
-    for text in sys.argv[3:] or ["auto"]:
-        line = {"set": name, **fit(x, y, None if text == "auto" else float(text), 0)}
+    for seed in sys.argv[3:] or ["0"]:
+        line = {"set": name, **fit(x, y, int(seed))}
         print(json.dumps(line, default=float), flush=True)
         with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, default=float) + "\n")

@@ -1,5 +1,6 @@
 """Columns as people have them: other separators, workbooks, dates, labels in words, columns to drop, sparse rows."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,11 @@ from scipy import sparse
 
 import pucl
 from pucl.data.own import open_rows, read
+from pucl.data.own.dates import part_of_days
 from pucl.data.own.label_words import positive_of
 from pucl.data.own.separators import separator_of
 from pucl.errors import InputError
+from pucl.models.export import export_onnx
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -113,6 +116,31 @@ def test_parts_that_never_change_are_dropped_without_a_word_and_a_model_takes_da
     frame.to_csv(tmp_path / "new.csv", index=False)
     rows = model.model_.schema.rows(tmp_path / "new.csv")
     np.testing.assert_allclose(model.model_.logits(rows).numpy(), model.decision_function(frame), rtol=1e-4, atol=1e-4)
+
+
+def test_parts_of_days_are_those_of_the_calendar() -> None:
+    moments = pd.Series(pd.date_range("1583-10-15", "2401-03-01", periods=20_001, unit="ms"))
+    days = ((moments - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy().copy()
+    days[7] = np.nan
+    for part, true in (("month", moments.dt.month), ("weekday", moments.dt.day_of_week), ("hour", moments.dt.hour)):
+        expected = true.to_numpy().astype(float)
+        expected[7] = np.nan
+        np.testing.assert_array_equal(part_of_days(days, part), expected)
+
+
+def test_an_exported_model_takes_dates_and_finds_their_parts(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="the extra 'export' is not installed")
+    when = pd.Series(pd.date_range("1999-12-25", periods=len(FRAME), freq="157h"))
+    frame = FRAME.drop(columns="known").assign(when=when)
+    model = pucl.PUClassifier(random_state=0, time_limit=1e-3).fit(frame, S)
+    assert list(model.feature_names_in_) == list(frame.columns) and model.n_features_in_ == frame.shape[1]
+    session = runtime.InferenceSession(export_onnx(model.model_, tmp_path / "model.onnx").read_bytes())
+    names = json.loads(session.get_modelmeta().custom_metadata_map["columns"])
+    assert sorted(names) == sorted(frame.columns)
+    frame["when"] = (when - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+    (probability,) = session.run(None, {"rows": frame[names].to_numpy(dtype=np.float64)})
+    expected = model.decision_function(FRAME.drop(columns="known").assign(when=when))
+    np.testing.assert_allclose(probability, 1 / (1 + np.exp(-expected)), atol=1e-4)
 
 
 def test_dropped_columns_are_no_features() -> None:

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.errors import InputError
 from pucl.views import make_view
 from pucl.views.blur import draw_sigma, gaussian_blur
 from pucl.views.colour import LUMA, QUARTER_TURN, Colour, draw_colour, recolour
@@ -263,19 +262,3 @@ def test_compiles_into_one_graph() -> None:
 
     x, u = images(7, 3, 8, 6), uniform(13, 7)
     torch.testing.assert_close(torch.compile(view, backend="aot_eager", fullgraph=True)(x, u), view(x, u))
-
-
-def test_a_lower_resolution_shows_the_same_crops_in_fewer_pixels() -> None:
-    y, x = torch.meshgrid(torch.linspace(0, 1, 64), torch.linspace(0, 1, 64), indexing="ij")
-    images = torch.stack([x, y, (x + y) / 2]).expand(6, 3, 64, 64)
-    whole = make_view("simclr")(images, torch.Generator().manual_seed(0))
-    small = make_view("simclr", resolution=0.75)(images, torch.Generator().manual_seed(0))
-    assert small.shape == (6, 3, 48, 48)
-    as_small = torch.nn.functional.interpolate(whole, size=(48, 48), mode="bilinear", align_corners=False)
-    torch.testing.assert_close(small, as_small, rtol=0, atol=0.02)
-
-
-@pytest.mark.parametrize("resolution", [-0.5, 1.5, "half"])
-def test_a_resolution_is_a_share(resolution: object) -> None:
-    with pytest.raises(InputError, match="resolution"):
-        make_view("simclr", resolution=resolution)(torch.zeros(2, 3, 8, 8), torch.Generator())

@@ -96,10 +96,11 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         )  # fmt: skip
         self.scorer_, self.schema_, self.classes_ = scorer.cpu(), seen.schema, seen.classes
         self.prior_, self.settings_ = prior, asdict(settings)
+        columns = seen.schema.given
         if len(seen.schema.shape) == 1:
-            self.n_features_in_ = len(seen.schema.columns) or seen.schema.shape[0]
+            self.n_features_in_ = len(columns) or seen.schema.shape[0]
         if hasattr(X, "columns"):
-            self.feature_names_in_ = np.array([str(name) for name in seen.schema.columns], dtype=object)
+            self.feature_names_in_ = np.array([str(name) for name in columns], dtype=object)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803

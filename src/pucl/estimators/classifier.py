@@ -181,7 +181,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.scores_, self.score_ranges_ = metrics_to_dict(record.metrics), dict(record.score_ranges)
         self.verdict_ = str(record.verdict or "")
         self.lift_ = {each.share: {"value": each.value, "error": each.error} for each in record.lift}
-        columns = self.model_.schema.columns
+        columns = self.model_.schema.given
         if columns or len(self.model_.schema.shape) == 1:
             self.n_features_in_ = len(columns) or self.model_.schema.shape[0]
         if hasattr(x, "columns"):

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.data.own.rules import CategoryRule, NumberRule
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 from pucl.models.graph import Graph, Trial, trial_rows
@@ -32,7 +31,8 @@ def export_onnx(model: Model, path: str | Path) -> Path:
 
     The input ``rows`` is what the model takes: images (n, c, h, w) as float32, within [0, 1] or on the scale of the
     floats it was trained on; embeddings (n, d) as float32; or a table of numbers (n, columns) as float64 with NaN where
-    a value is missing; booleans are 0 and 1, dates days since 1970. A table with categories has two inputs:
+    a value is missing; booleans are 0 and 1, dates days since 1970, from which
+    the graph takes month, weekday and hour itself. A table with categories has two inputs:
     ``numbers`` (n, k), as above, and ``categories`` (n, m) of text, empty where a value is missing. The output is
     ``probability`` (n,). The metadata names the ``columns`` in their order, of a table with categories as
     ``numbers`` and ``categories``, and the ``range`` of images.
@@ -88,12 +88,12 @@ def _metadata(model: Model, graph: Graph) -> dict[str, str]:
     metadata = {"kind": model.schema.kind, "pucl": model.record.pucl_version}
     if model.schema.kind == "image":
         return {**metadata, "range": json.dumps([graph.low, graph.low + graph.span])}
-    if model.schema.transform is None or graph.inputs == ["rows"]:
+    if graph.columns is None:
         return {**metadata, "columns": json.dumps(model.schema.needed)}
-    rules = model.schema.transform.rules
-    numbers = [rule.name for rule in rules if isinstance(rule, NumberRule)]
-    categories = [rule.name for rule in rules if isinstance(rule, CategoryRule)]
-    return {**metadata, "numbers": json.dumps(numbers), "categories": json.dumps(categories)}
+    if graph.inputs == ["rows"]:
+        return {**metadata, "columns": json.dumps(graph.columns.numbers)}
+    categories = [rule.name for rule in graph.columns.categories]
+    return {**metadata, "numbers": json.dumps(graph.columns.numbers), "categories": json.dumps(categories)}
 
 
 def expected_scores(model: Model, trial: Trial) -> NDArray[np.float32]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from pucl.data import Kind
 from pucl.data.own import Batch, OwnData, Rows, Table, TableTransform, open_rows
 from pucl.data.own.batch import load
+from pucl.data.own.dates import source_of
 from pucl.data.own.expand import Expand
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import is_frame
@@ -136,6 +137,11 @@ class Schema:
     def needed(self) -> tuple[str, ...]:
         """The columns a table must have."""
         return self.transform.columns if self.transform is not None else tuple(self.columns)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The feature columns as the user has them, without the parts of dates."""
+        return tuple(name for name in self.columns if source_of(name, self.columns) == name)
 
     def _as_trained(self, rows: Rows, size: tuple[int, ...] | None, owner: str) -> Rows:
         """Images grey or in colour, and of the size, as in training, whatever the folder holds."""

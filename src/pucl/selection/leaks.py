@@ -11,7 +11,7 @@ from pucl.numerics.auc import Floats, auc
 
 Bools = NDArray[np.bool_]
 GIVEN_AWAY = 0.995  # AUC of P against U; with a share π of positives in U an honest column has at most 1 − π/2
-FEWEST = 5  # labelled rows from which a column can be accused
+FEWEST = 5  # labelled and unlabelled rows from which a column can be accused
 MOST_P, MOST_U = 2000, 8000  # rows that columns are tried on
 NUMBERS = 1 << 22  # values tried in all
 REPEATED = 0.05  # share of P that stands in U again
@@ -85,7 +85,7 @@ def find_leaks(
     unlabelled = ~labelled if negative is None else ~labelled & ~negative
     repeated = _repeated(values, np.flatnonzero(labelled), np.flatnonzero(unlabelled))
     columns: list[tuple[str, float]] = []
-    if values.ndim == 2 and labelled.sum() >= FEWEST:
+    if values.ndim == 2 and min(labelled.sum(), unlabelled.sum()) >= FEWEST:
         columns = _columns(values, labelled, unlabelled, names, frozenset(categories), seed)
     return Leaks(tuple(columns), repeated, int(labelled.sum()))
 

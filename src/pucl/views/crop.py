@@ -48,8 +48,8 @@ def draw_crop(
     return Crop(of_left * (1 - width), of_top * (1 - height), width, height, of_flip < flip)
 
 
-def crop_and_flip(x: Tensor, crop: Crop, size: tuple[int, int] | None = None) -> Tensor:
-    """The boxes, mirrored or not, resampled to `size` = (h, w), by default the size of the images: (n, c, h, w).
+def crop_and_flip(x: Tensor, crop: Crop) -> Tensor:
+    """The boxes, mirrored or not, resampled to the full size (n, c, h, w).
 
         u' = left + width · (1 − u if flip else u),    v' = top + height · v
 
@@ -57,7 +57,7 @@ def crop_and_flip(x: Tensor, crop: Crop, size: tuple[int, int] | None = None) ->
     centres of pixels; beyond the outermost centres the image continues as it ends. At the rim of the box the pixels
     next to it take part.
     """
-    n, (h, w) = len(x), size or (x.shape[2], x.shape[3])
+    n, _, h, w = x.shape
     columns, rows = (
         torch.linspace(1 / side - 1, 1 - 1 / side, side, device=x.device, dtype=x.dtype) for side in (w, h)
     )

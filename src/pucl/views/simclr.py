@@ -31,7 +31,6 @@ def simclr(
     greyscale: float = 0.2,
     blur: float = 0.0,
     sigma: tuple[float, float] = (0.1, 2.0),
-    resolution: float = 1.0,
 ) -> Tensor:
     """A random crop of every image, mirrored and recoloured at random.
 
@@ -55,11 +54,9 @@ def simclr(
         greyscale: probability of removing the colour.
         blur: probability of blurring.
         sigma: smallest and largest standard deviation of the blur in pixels.
-        resolution: height and width of the result as a share of those of the image. Crops enlarge what they show, so
-            that networks which pool over all places lose little with three quarters, and train twice as fast.
 
     Returns:
-        float32 images of the shape of `x`, or smaller ones where `resolution` says so.
+        float32 images of the shape of `x`.
     """
     scale, aspect = check_range(OWNER, "scale", scale, high=1), check_range(OWNER, "aspect", aspect)
     rates = {"flip": flip, "jitter": jitter, "greyscale": greyscale, "blur": blur}
@@ -68,9 +65,7 @@ def simclr(
     amounts = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue}
     amounts = {name: strength * check_amount(OWNER, name, amount) for name, amount in amounts.items()}
     sigma = check_range(OWNER, "sigma", sigma)
-    resolution = check_share(OWNER, "resolution", resolution, closed=True)
     images = check_images(OWNER, x)
-    size = max(1, round(resolution * x.shape[2])), max(1, round(resolution * x.shape[3]))
 
     draws = [CROP_DRAWS, COLOUR_DRAWS, BLUR_DRAWS]
     of_crop, of_colour, of_blur = torch.split(uniform(generator, images, sum(draws)).T, draws)
@@ -79,15 +74,12 @@ def simclr(
         draw_crop(of_crop, (x.shape[2], x.shape[3]), scale=scale, aspect=aspect, flip=flip),
         draw_colour(of_colour, jitter=jitter, greyscale=greyscale, **amounts),
         draw_sigma(of_blur, blur=blur, sigma=sigma) if blur > 0 else None,
-        size,
     )
 
 
-def apply(
-    x: Tensor, crop: Crop, colour: Colour, sigma: Tensor | None = None, size: tuple[int, int] | None = None
-) -> Tensor:
+def apply(x: Tensor, crop: Crop, colour: Colour, sigma: Tensor | None = None) -> Tensor:
     """The view of float images (n, c, h, w) with given parameters, clamped to [0, 1]; no blur without `sigma`."""
-    out = recolour(crop_and_flip(x, crop, size), colour)
+    out = recolour(crop_and_flip(x, crop), colour)
     if sigma is not None:
         out = gaussian_blur(out, sigma)
     return out.clamp(0, 1)

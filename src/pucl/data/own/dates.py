@@ -3,9 +3,12 @@
 A date itself is a number, in days; its parts say what comes back every year, week and day.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pucl.data.own.batch import need
 from pucl.data.own.scan import Scan
@@ -17,6 +20,26 @@ def date_of(part: str) -> str | None:
     """The column whose part a column is: "when" of "when: month"; None for any other name."""
     name, mark, which = part.rpartition(": ")
     return name if mark and which in PARTS else None
+
+
+def source_of(name: str, columns: Mapping[str, str]) -> str:
+    """The column that a column is made from, given the types of all: the date of its part, or the column itself."""
+    date = date_of(name)
+    return date if date is not None and columns.get(date) == "date" else name
+
+
+def part_of_days(days: NDArray[np.float64], which: str) -> NDArray[np.float64]:
+    """Month, weekday or hour of moments in days since 1970, to a millisecond; NaN where the moment is missing."""
+    missing = np.isnan(days)
+    moment = np.where(missing, 0, days * 86_400_000).round().astype("datetime64[ms]")
+    day = moment.astype("datetime64[D]")
+    if which == "month":
+        part = day.astype("datetime64[M]").astype(np.int64) % 12 + 1
+    elif which == "weekday":
+        part = (day.astype(np.int64) + 3) % 7  # 1970 began on a Thursday
+    else:
+        part = (moment - day).astype(np.int64) // 3_600_000
+    return np.where(missing, np.nan, part.astype(np.float64))
 
 
 def parts_of(scan: Scan, names: Iterable[str]) -> tuple[str, ...]:

@@ -56,26 +56,20 @@ def open_rows(
     path = Path(source) if isinstance(source, str | Path) else None
     if path is not None and path.is_dir():
         return _folder(path, kind, size, skip_unreadable, columns=named, id_column=id_column, key=key)
-    if path is None and not texts.is_texts(source) and not is_frame(source):
-        _left_out("an array", drop=tuple(drop) or None)
     _left_out("data other than a folder of images", size=size, skip_unreadable=skip_unreadable or None)
     if path is None or path.suffix.lower() != ".npz":
         _left_out("data other than an .npz file", key=key)
     if path is not None and path.suffix.lower() in ARRAYS:
         return _file_of_arrays(path, kind, key, aside, id_column)
     if path is not None:
-        if path.suffix.lower() not in scan.SUFFIXES or not path.is_file():
-            allowed = f"a folder of images or .txt files, or a file that exists: .npy, .npz, {', '.join(scan.SUFFIXES)}"
-            raise bad_argument(OWNER, "source", allowed, str(path))
-        table = scan.scan_file(path, text=tuple(categorical), id_column=id_column)
-        table.check_columns(*categorical)
+        table = _file_of_table(path, tuple(categorical), id_column)
     elif texts.is_texts(source):
         _left_out("a list of texts", columns=named, id_column=id_column)
         return texts.text_rows(source)
     elif is_frame(source):
         table = scan.scan_frame(source, dates=True)
     else:
-        _left_out("an array", columns=named, id_column=id_column)
+        _left_out("an array", columns=named, id_column=id_column, drop=tuple(drop) or None)
         return arrays.array_rows(arrays.in_memory(source), kind=kind, name="source")
     return table_rows(
         with_parts(table), kind=kind, columns=named, id_column=id_column, leave_out=aside, drop=tuple(drop)
@@ -125,6 +119,15 @@ def _folder(path: Path, kind: Kind | None, size: Any, skip_unreadable: bool, **o
         return texts.text_files(path)
     _left_out("a folder of images", **others)
     return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
+
+
+def _file_of_table(path: Path, categorical: tuple[str, ...], id_column: str | None) -> scan.Scan:
+    if path.suffix.lower() not in scan.SUFFIXES or not path.is_file():
+        allowed = f"a folder of images or .txt files, or a file that exists: .npy, .npz, {', '.join(scan.SUFFIXES)}"
+        raise bad_argument(OWNER, "source", allowed, str(path))
+    table = scan.scan_file(path, text=categorical, id_column=id_column)
+    table.check_columns(*categorical)
+    return table
 
 
 def _file_of_arrays(
