@@ -59,6 +59,14 @@ def test_every_verb_speaks_json(pucl: Command) -> None:
     assert json.loads(export.out)["out"] == "model.onnx" and export.err == ""
 
 
+@pytest.mark.slow
+def test_fit_and_prior_say_the_same_of_the_same_rows(pucl: Command) -> None:
+    fitted = json.loads(pucl("fit", "people.csv", *READ, "--seed", "1", "--out", "model", "--json").out)["prior"]
+    assert json.loads(pucl("prior", "people.csv", *READ, "--seed", "1", "--json").out) == fitted
+    words = pucl("prior", "people.csv", *READ, "--seed", "1").out
+    assert "at most" in words and words.endswith("pass --prior to 'pucl fit' if you know it\n")
+
+
 def test_a_prior_through_a_model(pucl: Command, model: str) -> None:
     words = ("prior", "people.csv", *READ, "--method", "elkan_noto")
     assert pucl(*words, "--model", model).out.endswith(" by elkan_noto\n")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from pucl import PUClassifier
 from pucl.errors import InputError
 from pucl.priors import PriorEstimate
 from pucl.priors.bbe import bbe
@@ -17,7 +18,6 @@ from pucl.priors.km import KernelMeanCurve, km1, km2
 from pucl.priors.scott import scott
 from pucl.priors.settings import from_single_set, to_single_set
 from pucl.priors.tice import tice
-from pucl.pseudo_labels import pseudo_label
 from pucl.ranking.prior import DEFAULT_ESTIMATOR, estimate_prior
 from pucl.registry import entries
 
@@ -250,12 +250,13 @@ def test_estimate_from_embeddings(method: str, setting: str) -> None:
 
 
 @pytest.mark.slow
-def test_auto_is_bbe_on_scores_and_the_default_labeller_on_embeddings() -> None:
+def test_auto_is_bbe_on_scores_and_what_the_classifier_says_on_rows() -> None:
     z, s = together(*points(0.4))
     found = estimate_prior(z, s)
     assert found == estimate_prior(torch.as_tensor(z), s.tolist())
-    assert found.value == pseudo_label(torch.as_tensor(z), s, method="auto").prior and found.method == "stacked"
-    assert found.low <= found.value <= found.high
+    fitted = PUClassifier(random_state=0).fit(z, s)
+    assert found.value == pytest.approx(fitted.prior_, abs=0.02) and found.is_bound == fitted.prior_is_bound_
+    assert (found.low, found.high) == pytest.approx(fitted.prior_interval_, abs=0.02)
     score = z[:, 0]
     expected: PriorEstimate = entries("priors")[DEFAULT_ESTIMATOR].function(score[s], score[~s])
     assert estimate_prior(score, s) == expected, "scores are taken as they are"
@@ -310,7 +311,9 @@ def test_conversions() -> None:
         ({"s": [0, 0, 0, 0, 0, 0]}, "at least one labelled positive"),
         ({"method": "dedpol"}, "unknown prior estimator 'dedpol': did you mean 'dedpul'?"),
         ({"slak": 0.1}, "unknown option of bbe 'slak': did you mean 'slack'?"),
-        ({"delta": 0}, "bbe: delta must be a number strictly between 0 and 1; got 0"),
+        ({"delta": 0.1}, "delta must be left out with method='auto' on rows; method='bbe' takes it; got 0.1"),
+        ({"confidence": 0.5}, "confidence must be left out with method='auto' on rows; method='bbe' takes it; got 0.5"),
+        ({"delta": 0, "method": "bbe"}, "bbe: delta must be a number strictly between 0 and 1; got 0"),
         ({"setting": "single_set"}, "unknown setting of pucl.estimate_prior 'single_set': did you mean 'single-set'?"),
         ({"confidence": 90}, "confidence must be a number strictly between 0 and 1; got 90"),
         ({"folds": 1}, "folds must be a whole number ≥ 2; got 1"),

@@ -13,7 +13,6 @@ from pucl.priors.bbe import bbe
 from pucl.pseudo_labels import PseudoLabels, labellers, pseudo_label
 from pucl.ranking import DEFAULT_RANKER, Ranking
 from pucl.ranking.draws import Draw, averaged
-from pucl.ranking.prior import estimate_prior
 from pucl.ranking.thresholds import threshold_for_share
 from pucl.registry import entries
 from ranking_examples import broad
@@ -147,12 +146,3 @@ def test_draws_are_averaged_from_their_own_thresholds() -> None:
     moved = [draw.score - threshold_for_share(draw.score[~labelled], draw.share) for draw in draws]
     assert torch.allclose(score, (moved[0] + moved[1] + moved[2]) / 3, atol=1e-6) and share == pytest.approx(0.3)
     assert averaged(draws[:1], labelled) is draws[0], "a single draw keeps its scores"
-
-
-@pytest.mark.slow
-def test_estimate_prior_is_the_default_rankers_own() -> None:
-    z, labelled, _ = broad(300)
-    ranking, estimate = rank(DEFAULT_RANKER, z, labelled, repeats=3), estimate_prior(z, labelled, repeats=3)
-    assert estimate == ranking.prior
-    wide, narrow = (estimate_prior(z, labelled, repeats=1, confidence=confidence) for confidence in (0.99, 0.5))
-    assert wide.value == narrow.value and wide.high - wide.low > narrow.high - narrow.low

@@ -130,11 +130,11 @@ def test_estimate_prior_from_scores_and_from_rows() -> None:
     x, s, negative, y = two_gaussians(3, sizes=(100, 600, 400))
     share = y[~(s | negative)].mean()
     of_scores = estimate_prior(x[:, 0], s, negatives=negative)
-    of_rows = estimate_prior(x, s, negatives=negative, repeats=1)
-    for estimate, plain in ((of_scores, estimate_prior(x[:, 0], s)), (of_rows, estimate_prior(x, s, repeats=1))):
+    of_rows = estimate_prior(x, s, negatives=negative)
+    for estimate, plain in ((of_scores, estimate_prior(x[:, 0], s)), (of_rows, estimate_prior(x, s))):
         assert abs(estimate.value - share) < 0.1 and plain.value > share + 0.15
         assert estimate.low < estimate.value < estimate.high < estimate.low + 0.4
-    assert (of_scores.method, of_rows.method) == ("adjusted_count", "stacked")
+    assert (of_scores.method, of_rows.method) == ("adjusted_count", "adjusted_count")
     free = ~negative  # a named estimator sees P and U alone
     assert estimate_prior(x[:, 0], s, negatives=negative, method="bbe") == (
         estimate_prior(x[free, 0], s[free], method="bbe")

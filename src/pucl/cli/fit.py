@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 REQUIRED = ("useful", "weak")
 WORSE_THAN_REQUIRED = 3  # exit code of --require
+KNOWN = "--prior to 'pucl fit'"  # where a known π goes
 CHOICES = (
     "objective", "encoder", "view", "labeller", "head", "temperature", "epochs", "batch_size", "learning_rate",
     "fine_tune", "time_limit", "tune", "download", "text_encoder",
@@ -213,7 +214,7 @@ def prior(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate the share of positives among the unlabelled rows, with an interval.
+    """Estimate the share of positives among the unlabelled rows, with an interval, or bound it: as 'pucl fit' does.
 
     Example: pucl prior customers.csv --label known_fraud
     """
@@ -232,7 +233,7 @@ def prior(
     else:
         from pucl.models.describe import describe_prior
 
-        typer.echo(f"Positives among the unlabelled rows: {describe_prior(estimate, option='--prior')}")
+        typer.echo(f"Positives among the unlabelled rows: {describe_prior(estimate, option=KNOWN)}")
 
 
 def _check_required(word: Any, verdict: "Verdict | None") -> None:

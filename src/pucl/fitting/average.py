@@ -13,9 +13,10 @@ from pucl.heads.blend import Blend, Member, reference_scores
 from pucl.heads.stored import StoredHead
 from pucl.heads.support_vectors import SupportVectors
 from pucl.heads.trees import Trees
-from pucl.ranking.averaging import Ranked, TableRows, averaged_score, rank_all
+from pucl.models.schema import Schema
+from pucl.ranking.averaging import Ranked, TableRows, averaged_logits, rank_all
 from pucl.ranking.bagged_svm import BaggedMachines
-from pucl.ranking.bags import Floats
+from pucl.ranking.bags import Bools, Floats
 from pucl.ranking.scaling import standardised
 from pucl.ranking.separability import plausible_share
 from pucl.ranking.trees import FittedTrees
@@ -54,21 +55,27 @@ def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
 
 def average_rankers(plan: FitPlan) -> Average:
     """Fit every ranker for which there is time, and average their ranks."""
-    features, mean, scale = standardised(plan.features.numpy(), plan.schema.as_scaled)
     expand = plan.schema.expand or Expand.identity(plan.rows.shape[1])
-    rows = TableRows(
-        np.ascontiguousarray(plan.rows.numpy(), dtype=np.float32), expand.categories, features,
-        plan.labelled.numpy(), plan.negatives, plan.options.seed,
-    )  # fmt: skip
+    rows, mean, scale = rows_to_rank(
+        plan.schema, plan.rows, plan.features, plan.labelled.numpy(), plan.negatives, plan.options.seed
+    )
     ranked, skipped = rank_all(rows, deadline=plan.deadline)
     used = [each for each in ranked if each.weight > 0]
     members = [
         Member(each.name, _head(each, mean, scale), each.takes, reference_scores(each.score), each.weight)
         for each in used
     ]
-    average = averaged_score(used)
-    inside = np.clip(average, 0.25 / len(average), 1 - 0.25 / len(average))
-    return Average(tuple(ranked), tuple(skipped), Blend(members, expand), np.log(inside / (1 - inside)))
+    return Average(tuple(ranked), tuple(skipped), Blend(members, expand), averaged_logits(used))
+
+
+def rows_to_rank(
+    schema: Schema, rows: Tensor, features: Tensor, labelled: Bools, negative: Bools | None, seed: int
+) -> tuple[TableRows, Floats, Floats]:
+    """What the rankers take of encoded rows and their features, with mean and scale of the features."""
+    standard, mean, scale = standardised(features.numpy(), schema.as_scaled)
+    columns = np.ascontiguousarray(rows.numpy(), dtype=np.float32)
+    categories = () if schema.expand is None else schema.expand.categories
+    return TableRows(columns, categories, standard, labelled, negative, seed), mean, scale
 
 
 def _head(ranked: Ranked, mean: Floats, scale: Floats) -> StoredHead:

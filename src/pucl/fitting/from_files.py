@@ -12,6 +12,7 @@ from pucl.data.own import OwnData, ReadOptions, sample
 from pucl.data.own.batch import load
 from pucl.device import pick_device
 from pucl.errors import check_count
+from pucl.fitting.average import rows_to_rank
 from pucl.fitting.compare import CPU
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
@@ -21,7 +22,7 @@ from pucl.models.folder import load_model
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
 from pucl.priors import PriorEstimate
-from pucl.ranking.prior import estimate_prior
+from pucl.ranking.prior import estimate_prior, prior_of_table
 from pucl.registry import get
 
 
@@ -75,7 +76,7 @@ def fit_files(
 def estimate_prior_of_files(
     source: str | Path, reading: ReadOptions, *, model: str | Path | None, method: str, max_rows: int, seed: int
 ) -> PriorEstimate:
-    """Estimate π of a file or a folder, from the embedding of a model or from the standardised rows."""
+    """Estimate π of a file or a folder, from the embedding of a model or from the rows; ``"auto"`` as a fit does."""
     if method != AUTO:
         get("priors", method)
     loaded = load_model(model) if model is not None else None
@@ -84,6 +85,8 @@ def estimate_prior_of_files(
         z = loaded.embed(loaded.schema.rows(data))
     else:
         schema, rows = learn_schema(data, categorical=reading.categorical, text_columns=reading.text_columns)
+        if method == AUTO and schema.kind != "image":
+            return prior_of_table(rows_to_rank(schema, rows, schema.features(rows), data.s, data.negative, seed)[0])
         z = encode_raw(schema.features(rows), CPU).z
     return estimate_prior(z, data.s, method=method, negatives=data.negative, seed=seed)
 

@@ -186,3 +186,10 @@ def averaged_score(ranked: Sequence[Ranked]) -> NDArray[np.float64]:
     used = (each for each in ranked if each.weight)
     tails = (each.weight * np.log1p(-rank_among(np.sort(each.score), each.score)) for each in used)
     return np.asarray(-np.expm1(sum(tails)))
+
+
+def averaged_logits(ranked: Sequence[Ranked]) -> NDArray[np.float64]:
+    """`averaged_score` as logits, (n,): finite, in the same order."""
+    average = averaged_score(ranked)
+    inside = np.clip(average, 0.25 / len(average), 1 - 0.25 / len(average))
+    return np.asarray(np.log(inside / (1 - inside)))

@@ -20,15 +20,17 @@ from pucl.priors import PriorEstimate
 from pucl.priors.adjusted_count import FEWEST, adjusted_count, negatives_look_random
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
-from pucl.ranking import DEFAULT_RANKER
+from pucl.ranking.averaging import TableRows, averaged_logits, rank_all
+from pucl.ranking.columns import as_arrays, share_at_gap
 from pucl.ranking.kernel_cvir import kernel_draw
-from pucl.ranking.share import samples_of, with_interval
-from pucl.ranking.stacking import rank_stacked
+from pucl.ranking.scaling import standardised
+from pucl.ranking.separability import plausible_share
 from pucl.ranking.whitening import ranked_directions
 from pucl.registry import Entry, get
 
 OWNER = "pucl.estimate_prior"
-DEFAULT_ESTIMATOR = "bbe"  # what method="auto" means: on scores as they are, on embeddings with those of "stacked"
+DEFAULT_ESTIMATOR = "bbe"  # what method="auto" means, on scores as they are; rows are ranked first
+CONFIDENCE = 0.9  # of intervals
 REPLICATES, REPLICATE_ROWS = 10, 300  # most replicates of a point method, most rows of a set in each
 Estimator = Callable[[Array, Array], float]
 Bools = NDArray[np.bool_]
@@ -42,11 +44,10 @@ def estimate_prior(
     method: str = "auto",
     negatives: Any = None,
     seed: int = 0,
-    confidence: float = 0.9,
+    confidence: float = CONFIDENCE,
     folds: int = 5,
     setting: str = "case-control",
     bootstrap: int = 50,
-    repeats: int | None = None,
     **options: Any,
 ) -> PriorEstimate:
     """Estimate π, the share of positives inside the unlabelled set.
@@ -60,32 +61,32 @@ def estimate_prior(
     Args:
         z: embeddings (n, k), or scores (n,) that rank positives high and come from models that did not see the row.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
-        method: a registered estimator, or ``"auto"``: BBE, on embeddings with the scores of the ranker `stacked`. With
-            confirmed negatives ``"auto"`` is `adjusted_count`, which is right for overlapping classes too. It assumes
-            that they are a random sample of all negatives; where the scores contradict that, there is a warning, and
-            BBE is taken.
+        method: a registered estimator, or ``"auto"``: of scores BBE; of rows what `PUClassifier` says of them, BBE on
+            the average of its fast rankers, which is an estimate where these separate the classes and an upper bound
+            elsewhere (``is_bound``, see `plausible_share`). With confirmed negatives ``"auto"`` is `adjusted_count`,
+            which is right for overlapping classes too. It assumes that they are a random sample of all negatives;
+            where the scores contradict that, there is a warning, and BBE is taken.
         negatives: rows known to be negative, a mask (n,) or row numbers; they are no part of U.
         seed: of folds, draws and replicates.
-        confidence: of the interval.
+        confidence: of the interval; ``"auto"`` on rows always has one of 90 %.
         folds: how many folds scores are made with; fewer when P or U is smaller.
         setting: ``"case-control"`` (P and U drawn apart) or ``"single-set"`` (P labelled out of one set). π is the
             share in U in both; replicates of a single set draw n_P anew. `to_single_set` turns π into the share of
             positives in the whole set.
         bootstrap: how many replicates the interval comes from.
-        repeats: with ``"auto"`` on embeddings, the draws whose scores and π̂ are averaged, by the number of rows when
-            not given, as for `kernel_cvir`.
         options: what else the method takes.
     """
     rows, labelled = _check(z, s)
     negative = check_negatives(negatives, labelled, len(rows), OWNER)
     entry = get("priors", DEFAULT_ESTIMATOR if method == "auto" else method)
-    _check_arguments(seed, confidence, folds, setting, bootstrap, repeats)
+    _check_arguments(seed, confidence, folds, setting, bootstrap)
     takes = inspect.signature(entry.function).parameters
     shared = {"seed": seed, "confidence": confidence, "folds": folds}
     known = {name: value for name, value in shared.items() if name in takes}
     keywords = {**known, **_check_options(entry, options)}
     if method == "auto" and rows.ndim == 2:
-        return _by_ranking(_floats(rows), labelled, negative, keywords, seed=seed, folds=folds, repeats=repeats)
+        _refuse(options if confidence == CONFIDENCE else {**options, "confidence": confidence})
+        return _of_rows(rows.cpu(), labelled, negative, seed=seed)
     sample = _sample_for(entry, rows, labelled, negative, folds=folds, seed=seed)
     p, u = sample[labelled], sample[~labelled if negative is None else ~(labelled | negative)]
     if method == "auto" and negative is not None and _usable(p, u, sample[negative], seed):
@@ -97,18 +98,28 @@ def estimate_prior(
     return _resampled(entry, keywords, estimate, p, u, random, bootstrap, confidence, single_set)
 
 
-def _by_ranking(
-    rows: Tensor, labelled: Bools, negative: Bools | None, keywords: dict[str, Any], *, seed: int, folds: int,
-    repeats: int | None,
-) -> PriorEstimate:  # fmt: skip
-    """π̂ of the ranker `stacked`, with the interval that its scores give."""
-    positive = torch.from_numpy(labelled).to(rows.device)
-    known = None if negative is None else torch.from_numpy(negative).to(rows.device)
-    ranking = rank_stacked(OWNER, [rows], positive, seed=seed, folds=folds, repeats=repeats, negative=known)
-    if known is not None:
-        p, u, n = samples_of(ranking.score, positive, known)
-        _usable(p, u, n, seed)
-    return with_interval(DEFAULT_RANKER, ranking.prior.value, ranking.score, positive, negative=known, **keywords)
+def _refuse(options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        raise bad_argument(OWNER, name, "left out with method='auto' on rows; method='bbe' takes it", value)
+
+
+def _of_rows(rows: Tensor, labelled: Bools, negative: Bools | None, *, seed: int) -> PriorEstimate:
+    """π of rows of numbers by `prior_of_table`."""
+    known = None if negative is None else torch.from_numpy(negative)
+    columns, _, _ = as_arrays(OWNER, rows, torch.from_numpy(labelled), (), known)
+    return prior_of_table(TableRows(columns, (), standardised(columns)[0], labelled, negative, seed))
+
+
+def prior_of_table(rows: TableRows) -> PriorEstimate:
+    """π̂ from the averaged ranks of all rankers of tables, or the bound that they give: what `PUClassifier` says."""
+    ranked, _ = rank_all(rows)
+    score, labelled, negative = averaged_logits(ranked), rows.labelled, rows.negative
+    known = None if negative is None else torch.from_numpy(negative)
+    share = share_at_gap(torch.from_numpy(score), torch.from_numpy(labelled), known)
+    if negative is not None:
+        _usable(score[labelled], score[~(labelled | negative)], score[negative], rows.seed)
+    point = PriorEstimate.point(share, DEFAULT_ESTIMATOR)
+    return plausible_share(score, labelled, point, rows=rows.features, seed=rows.seed, negative=negative)
 
 
 def _usable(p: Array, u: Array, n: Any, seed: int) -> bool:
@@ -151,17 +162,13 @@ def _check_options(entry: Entry, options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _check_arguments(
-    seed: int, confidence: float, folds: int, setting: str, bootstrap: int, repeats: int | None
-) -> None:
+def _check_arguments(seed: int, confidence: float, folds: int, setting: str, bootstrap: int) -> None:
     if setting not in SETTINGS:
         raise unknown_name(f"setting of {OWNER}", setting, SETTINGS)
     check_count(OWNER, "seed", seed, low=0)
     check_share(OWNER, "confidence", confidence)
     check_count(OWNER, "folds", folds, low=2)
     check_count(OWNER, "bootstrap", bootstrap, low=2)
-    if repeats is not None:
-        check_count(OWNER, "repeats", repeats)
 
 
 def _sample_for(entry: Entry, rows: Tensor, labelled: Bools, negative: Bools | None, *, folds: int, seed: int) -> Array:
