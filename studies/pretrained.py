@@ -57,31 +57,39 @@ def main() -> None:
     options = parser.parse_args()
     sys.path.insert(0, str(options.weights))  # where the weights are looked for
     setattr(exam, "load", loaded_once)  # noqa: B010  (a name that the module only imports)
-    signal.signal(signal.SIGALRM, stop)
-    signal.signal(signal.SIGTERM, stop)
-    signal.setitimer(signal.ITIMER_REAL, options.seconds)
     began = time.perf_counter()
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    bench = Bench(options.results.parent / "encoders", options.device, options.commit)
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, stop)
     try:
-        with writing(options.results) as writer:
-            there = newest(writer.lines)
-            todo = [cell for cell in wanted(read_grid(options.grid)) if cell.key not in there]
-            for unit in units(todo):
-                for outcome in bench.run(unit) if (reason := why_not_run(unit[0])) is None else ():
-                    name = next(cell.name for cell in unit if cell.key == outcome.key)
-                    if outcome.line is not None:
-                        writer.add(outcome.line)
-                        text = f"accuracy {outcome.line.accuracy:.2f}, encoder {outcome.line.encoder_seconds} s"
-                    else:
-                        text = str(outcome.failed or outcome.skipped)
-                    print(f"{time.perf_counter() - began:6.1f} s  {name}: {text}", flush=True)
-                if reason is not None:
-                    print(f"skipped: {unit[0].name}: {reason}", flush=True)
+        signal.setitimer(signal.ITIMER_REAL, options.seconds)
+        run(read_grid(options.grid), options.results, options.device, options.commit)
+        said = "all done in"
     except TimeUpError:
-        print(f"stopped after {time.perf_counter() - began:.0f} s", flush=True)
-    else:
-        print(f"all done in {time.perf_counter() - began:.0f} s", flush=True)
+        said = "stopped after"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    print(f"{said} {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def run(cells: list[Cell], results: Path, device: str | None, commit: str | None) -> None:
+    """Run the cells that have no line yet, the most wanted ones first."""
+    began = time.perf_counter()
+    results.parent.mkdir(parents=True, exist_ok=True)
+    bench = Bench(results.parent / "encoders", device, commit)
+    with writing(results) as writer:
+        there = newest(writer.lines)
+        for unit in units(cell for cell in wanted(cells) if cell.key not in there):
+            names = {cell.key: cell.name for cell in unit}
+            reason = why_not_run(unit[0])
+            for outcome in bench.run(unit) if reason is None else ():
+                if outcome.line is not None:
+                    writer.add(outcome.line)
+                    text = f"accuracy {outcome.line.accuracy:.2f}, encoder {outcome.line.encoder_seconds} s"
+                else:
+                    text = str(outcome.failed or outcome.skipped)
+                print(f"{time.perf_counter() - began:6.1f} s  {names[outcome.key]}: {text}", flush=True)
+            if reason is not None:
+                print(f"skipped: {unit[0].name}: {reason}", flush=True)
 
 
 def wanted(cells: list[Cell]) -> Iterator[Cell]:
