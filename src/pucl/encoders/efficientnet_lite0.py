@@ -62,6 +62,8 @@ class EfficientNetLite0(nn.Module):
     """Images within [0, 1] of any size → 1,280 numbers; parts are named as in the file of the published weights."""
 
     own_scaling = True
+    half_precision = True  # ReLU6 keeps its values small
+    rows_at_once = 256  # more would need gigabytes: 2 MB a row where it is widest
 
     def __init__(self, channels: int) -> None:
         super().__init__()

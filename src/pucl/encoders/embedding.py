@@ -16,13 +16,15 @@ OWNER = "pucl.embed"
 def embed(encoder: nn.Module, x: Any, *, batch_size: int = 4096, normalise: bool = True) -> Tensor:
     """The encoder's output for every row, (n, k), L2-normalised unless `normalise` is False.
 
-    Rows go through in batches on the encoder's device; the result comes back on the device of `x`.
+    Rows go through in batches on the encoder's device, smaller ones where its network says so (`rows_at_once`); the
+    result comes back on the device of `x`.
     """
     check_count(OWNER, "batch_size", batch_size)
     rows = as_rows(x, owner=OWNER)
     device = next((p.device for p in encoder.parameters()), rows.device)
     was_training = encoder.training
     encoder.eval()
+    batch_size = min(batch_size, getattr(getattr(encoder, "network", None), "rows_at_once", batch_size))
     parts = [encoder(batch.to(device)).to(rows.device) for batch in torch.split(rows, batch_size)]
     encoder.train(was_training)
     z = torch.cat(parts)

@@ -14,6 +14,7 @@ from pucl.encoders.inputs import Encoder
 from pucl.encoders.plain import PCA, RAW, plain_encoder
 from pucl.fitting.plan import AUTO, FitPlan, PretrainingPlan
 from pucl.fitting.project import train_projection
+from pucl.losses import make_objective
 from pucl.ranking.prior import estimate_prior
 from pucl.ranking.thresholds import inside_unit_interval
 from pucl.selection.diagnostics import memorised
@@ -119,7 +120,11 @@ def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, vie
     labelled, options = plan.labelled, plan.options
     shown = labelled & (plan.fold >= plan.hidden_folds)
     if views is not None:
-        trained = train_projection(plan, pretraining, views, shown, prior, Watch(on_epoch=on_epoch))
+        objective = make_objective(pretraining.objective, temperature=options.temperature, prior=prior)
+        trained = train_projection(
+            views, shown, objective=objective, encoder=str(pretraining.encoder), view=pretraining.view,
+            config=pretraining.config, device=plan.device, watch=Watch(on_epoch=on_epoch),
+        )  # fmt: skip
     else:
         trained = pretrain(
             plan.features, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,

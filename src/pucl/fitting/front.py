@@ -3,28 +3,24 @@
 import warnings
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor
 from torch import device as Device
 
 from pucl.encoders.frozen.embedding import embed_frozen
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.frozen.resolve import is_frozen, resolve
-from pucl.encoders.inputs import to_float
+from pucl.encoders.frozen.views import view_vectors
 from pucl.encoders.plain import RAW
 from pucl.errors import Described, RunWarning, bad_argument
 from pucl.fitting.encode import TRAINED
 from pucl.fitting.plan import AUTO, FitOptions, OnProgress, name_of
+from pucl.fitting.project import PROJECTION
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
-from pucl.seeds import seed_of
 from pucl.training.pretraining import default_view
 from pucl.views import make_view
 
 FROZEN, HEAD, ALL = "frozen", "head", "all"  # how far an encoder is tuned; or AUTO
-PROJECTION = "mlp"  # the encoder of vectors that is trained on frozen ones
-VIEWS = 2  # random views of every row, whose vectors are computed once
-VIEWED = 256  # rows that are viewed together
 
 
 @dataclass(frozen=True)
@@ -133,15 +129,8 @@ def _resolved(rows: Tensor, schema: Schema, options: FitOptions) -> FrozenEncode
 
 
 def _views(encoder: FrozenEncoder, rows: Tensor, vectors: Tensor, options: FitOptions, device: Device) -> Tensor:
-    """The vectors of the rows and of `VIEWS` random views of them, (n, VIEWS + 1, k); views of bytes are bytes."""
+    """The vectors of the rows and of random views of them."""
     default = default_view(tuple(rows.shape[1:])) if rows.ndim == 4 else "vector"
     chosen = default if options.view == AUTO else options.view
     view = make_view(chosen) if isinstance(chosen, str) else chosen
-    banks = [vectors]
-    for number in range(VIEWS):
-        generator = torch.Generator().manual_seed(seed_of(options.seed, "frozen views", number))
-        seen = torch.cat([view(to_float(piece), generator) for piece in torch.split(rows, VIEWED)])
-        if rows.dtype == torch.uint8:
-            seen = (seen * 255).round().clamp(0, 255).to(torch.uint8)
-        banks.append(embed_frozen(encoder, seen, owner=options.owner, device=device))
-    return torch.stack(banks, dim=1)
+    return view_vectors(encoder, rows, vectors, view, seed=options.seed, owner=options.owner, device=device)

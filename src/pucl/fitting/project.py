@@ -2,45 +2,56 @@
 
 import torch
 from torch import Generator, Tensor, nn
+from torch import device as Device
 
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.encoders.projection import projection_head
-from pucl.fitting.plan import FitPlan, PretrainingPlan
-from pucl.losses import make_objective
+from pucl.losses import Objective
+from pucl.training.config import TrainConfig
 from pucl.training.pretraining import Pretrained
 from pucl.training.reporting import Watch
 from pucl.training.run import Run, train_together
 from pucl.views import View, make_view
 
+PROJECTION = "mlp"  # the encoder of vectors that is trained on frozen ones
+
 
 def train_projection(
-    plan: FitPlan, pretraining: PretrainingPlan, views: Tensor, labelled: Tensor, prior: float | None, watch: Watch
+    views: Tensor,
+    labelled: Tensor,
+    *,
+    objective: Objective,
+    encoder: str = PROJECTION,
+    view: str | View = "vector",
+    config: TrainConfig,
+    device: Device,
+    watch: Watch | None = None,
 ) -> Pretrained:
-    """An encoder of vectors, trained with pairs of stored views (n, v, k) of the same row.
+    """An encoder of vectors, trained with pairs of stored views (n, v, k) of the same row, the row itself first.
 
     Every pair is drawn anew from the stored ones, and goes through the view of vectors: noise, dropped features and a
     little of another row.
     """
     count, width = views.shape[1:]
-    network = make_encoder(pretraining.encoder, (width,), seed=plan.options.seed)
+    network = make_encoder(encoder, (width,), seed=config.seed)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(plan.options.seed + 1)
-        hidden, out = pretraining.config.projection
+        torch.manual_seed(config.seed + 1)
+        hidden, out = config.projection
         head = projection_head(embedding_dim(network, (width,)), hidden=hidden, out=out)
-    encoder = Encoder(Standardise.of(plan.features), network)
+    trained = Encoder(Standardise.of(views[:, 0]), network)
     run = Run(
-        nn.Sequential(encoder, head),
+        nn.Sequential(trained, head),
         views.flatten(1),
         labelled,
-        view=stored_view(count, pretraining.view),
-        objective=make_objective(pretraining.objective, temperature=plan.options.temperature, prior=prior),
-        config=pretraining.config,
-        device=plan.device,
+        view=stored_view(count, view),
+        objective=objective,
+        config=config,
+        device=device,
         watch=watch,
     )
     train_together([run])
-    return Pretrained(encoder.cpu().eval(), run.history, run.warnings, labelled.nonzero()[:0].flatten())
+    return Pretrained(trained.cpu().eval(), run.history, run.warnings, labelled.nonzero()[:0].flatten())
 
 
 def stored_view(count: int, then: str | View) -> View:

@@ -20,6 +20,7 @@ from pucl.registry import entries
 
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
+UNTRAINED = "none"  # in place of an objective, where an encoder with published weights stays as it is
 PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encoder trained by it
 FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
 PU_HEADS = ("nnpu", "upu")  # heads that need no labeller
@@ -114,7 +115,7 @@ class Pipeline:
     Attributes:
         place: task, setting, number of labelled rows, seed.
         encoder: a registered encoder.
-        objective: a registered loss.
+        objective: a registered loss, or "none" for an encoder that is not trained.
         recipe_name: what the grid calls the recipe.
         recipe: its numbers.
         encoder_prior: what the objective is given of π: nothing, "oracle" or the name of an estimator.
@@ -168,6 +169,12 @@ class Pipeline:
         return needs_classes(self.objective)
 
     @property
+    def is_pretrained(self) -> bool:
+        """Whether it, or its teacher, starts from published weights, which were learnt from other data and labels."""
+        teacher = self.readout.teacher
+        return has_weights(self.encoder) or (teacher is not None and teacher.is_pretrained)
+
+    @property
     def is_reference(self) -> bool:
         """Whether it sees true labels of training rows, through a teacher too: a ceiling or kNN, not a method."""
         teacher = self.readout.teacher
@@ -180,7 +187,8 @@ class Pipeline:
         more = _prior_words(self.prior, self.prior_error) + (f", {TOLD}" if self.knows_classes else "")
         objective = " ".join((self.objective, *option_words(self.objective_options)))
         readout = self.readout.name + (f" {EPOCH}={self.epoch}" if self.epoch else "")
-        return f"{self.place.words} {objective}+{readout} ({self.recipe_name}, {self.encoder}{more})"
+        method = readout if self.objective == UNTRAINED else f"{objective}+{readout}"
+        return f"{self.place.words} {method} ({self.recipe_name}, {self.encoder}{more})"
 
     def with_prior_error(self, error: float) -> "Pipeline":
         """The same with "oracle" as (1 + ε) times the true prior, for its teacher too."""
@@ -253,6 +261,11 @@ class Baseline:
         return ITS_BASELINE if self.method == SUPERVISED else self.method
 
     @property
+    def is_pretrained(self) -> bool:
+        """Never: baselines train their networks from the start."""
+        return False
+
+    @property
     def is_reference(self) -> bool:
         """Whether it sees the true labels of the training rows."""
         return self.method == SUPERVISED
@@ -315,6 +328,12 @@ def needs_classes(objective: str) -> bool:
     """Whether an objective learns from the true class of every row; not known of one that is not registered here."""
     entry = entries("losses").get(objective)
     return entry is not None and entry.needs_classes
+
+
+def has_weights(encoder: str) -> bool:
+    """Whether an encoder comes with published weights; not known of one that is not registered here."""
+    entry = entries("encoders").get(encoder)
+    return entry is not None and entry.pretrained is not None
 
 
 def option_words(options: Options) -> list[str]:

@@ -9,6 +9,9 @@ seeds = [0, 1, 2]
 epochs = 300
 view = "simclr"
 
+[recipe.frozen]                       # an encoder with published weights as it is; objectives = "none"
+tune = "frozen"                       # or "head": a projection of its vectors is trained; "all" otherwise
+
 [[block]]                             # pipelines: an encoder by each objective and recipe, readouts on each encoder
 objectives = ["pucl", "punce"]
 encoder = "cnn7"                      # or a table by task
@@ -37,15 +40,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import (
     EPOCH,
+    FINE_TUNE,
     ITS_BASELINE,
     OPTIONS,
     ORACLE,
     PRIOR_ERROR,
     SUPERVISED,
     TEACHER,
+    UNTRAINED,
     Baseline,
     Cell,
     Pipeline,
+    Readout,
+    has_weights,
     needs_classes,
 )
 from pucl.bench.grid.decode import (
@@ -65,7 +72,7 @@ from pucl.bench.grid.decode import (
 from pucl.bench.grid.objectives import option_sets
 from pucl.bench.grid.place import RANDOM, USUAL, Place, check_place
 from pucl.bench.grid.readouts import KNN_READOUT, check_own_names, check_prior, read_teacher, resolve_readout
-from pucl.bench.grid.recipes import resolve_recipe
+from pucl.bench.grid.recipes import ALL, FROZEN, TUNE, PretrainRecipe, resolve_recipe
 from pucl.data.pu_split import SETTINGS
 from pucl.deprecation import with_new_names
 from pucl.errors import Described, bad_argument, blamed_on, check_known, is_number
@@ -195,6 +202,9 @@ class Grid:
         if block.get(KNN_EVERY) is None:
             return
         for pipeline in {cell.encoder_cell.key: cell for cell in pipelines}.values():
+            if pipeline.recipe.tune != ALL:
+                allowed = f"left out with recipes of {TUNE} = {pipeline.recipe.tune!r}"
+                raise bad_argument(self.name, KNN_EVERY, allowed, block[KNN_EVERY])
             last, plain = pipeline.recipe.training.epochs, resolve_readout(KNN_READOUT, {})
             yield replace(pipeline, readout=plain)
             for every in counts(low=1, high=last)(self.name, KNN_EVERY, block[KNN_EVERY]):
@@ -222,11 +232,12 @@ class Grid:
             raise bad_argument(self.name, owner, "one that does not learn from itself", cycle)
         with blamed_on(self.name):
             plain = resolve_readout(readout, self.defined["readout"])
-        needs_prior = self._registered("losses", PIPELINE, objective).needs_prior
+        needs_prior = objective != UNTRAINED and self._registered("losses", PIPELINE, objective).needs_prior
         check_known(self.name, "recipe", [recipe], self.defined["recipe"])
         described = as_table(self.name, f"recipe.{recipe}", self.defined["recipe"][recipe])
         with blamed_on(self.name):
             numbers = resolve_recipe(f"recipe {recipe!r}", described, place.task)
+        self._check_tuning(encoder, objective, numbers, plain)
         if numbers.withheld and needs_classes(objective):
             raise bad_argument(self.name, "withheld", f"left out with {objective!r}, which sees all", numbers.withheld)
         prior = _prior(block, objective) if needs_prior else None
@@ -243,6 +254,19 @@ class Grid:
             (*pupils, readout), options if table.objective in (None, objective) else NONE,
         )  # fmt: skip
         return replace(cell, readout=replace(plain, teacher=teacher))
+
+    def _check_tuning(self, encoder: str, objective: str, recipe: PretrainRecipe, readout: Readout) -> None:
+        """Refuse what does not go with how far an encoder with published weights is tuned."""
+        if (recipe.tune == FROZEN) != (objective == UNTRAINED):
+            allowed = f"{UNTRAINED!r} with a recipe of {TUNE} = {FROZEN!r}, and with no other"
+            raise bad_argument(self.name, PIPELINE, allowed, objective)
+        if recipe.tune != ALL and not has_weights(encoder):
+            known = ", ".join(repr(name) for name in entries("encoders") if has_weights(name))
+            allowed = f"one with published weights ({known}) where {TUNE} is {recipe.tune!r}"
+            raise bad_argument(self.name, "encoder", allowed, encoder)
+        if recipe.tune != ALL and readout.head == FINE_TUNE:
+            allowed = f"one that leaves the encoder as it is where {TUNE} is {recipe.tune!r}"
+            raise bad_argument(self.name, "readouts", allowed, readout.name)
 
     def _baselines(self, block: Options) -> Iterator[Baseline]:
         from pucl.baselines import settings_of

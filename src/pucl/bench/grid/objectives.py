@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import product
 
-from pucl.bench.grid.cells import OPTIONS
+from pucl.bench.grid.cells import OPTIONS, UNTRAINED
 from pucl.bench.grid.decode import Option, Options, as_table, keywords
 from pucl.errors import bad_argument, blamed_on, check_known
 from pucl.losses import check_options, make_objective
@@ -25,6 +25,8 @@ def option_sets(owner: str, objectives: Iterable[str], given: Option) -> dict[st
 
 
 def _sets(owner: str, objective: str, given: Option) -> list[Options]:
+    if objective == UNTRAINED:
+        return [{}]
     with blamed_on(f"{owner}: objectives"):
         entry = get("losses", objective)
     table = as_table(f"{owner}: {OPTIONS}", objective, given)

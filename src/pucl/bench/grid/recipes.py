@@ -8,13 +8,15 @@ import torch
 
 from pucl.bench.grid.decode import Option, Options, as_table, decode, from_json, keywords, resolved, values_of
 from pucl.bench.grid.place import OWNER
-from pucl.errors import bad_argument, blamed_on, check_positive, check_share
+from pucl.errors import bad_argument, blamed_on, check_known, check_positive, check_share
 from pucl.registry import get
 from pucl.training.config import FREE, TrainConfig
 from pucl.views import View, make_view
 
 TASK, VIEW, VIEW_OPTIONS = "task", "view", "view_options"
-TEMPERATURE, WITHHELD = "temperature", "withheld"
+TEMPERATURE, WITHHELD, TUNE = "temperature", "withheld", "tune"
+# How far an encoder with published weights is tuned: not at all, a projection of its vectors, the network itself.
+FROZEN, HEAD, ALL = TUNINGS = ("frozen", "head", "all")
 NOT_IN_RECIPES = ("seed", *FREE)  # of the place, or without influence on what is computed
 
 
@@ -28,6 +30,7 @@ class PretrainRecipe:
         view: a registered view.
         view_options: of the view.
         withheld: the share of the labelled rows whose labels the encoder does not see.
+        tune: how far an encoder with published weights is tuned; one that is frozen has no other numbers.
     """
 
     training: TrainConfig
@@ -35,18 +38,26 @@ class PretrainRecipe:
     view: str
     view_options: Options
     withheld: float = 0.0
+    tune: str = ALL
 
     def to_dict(self) -> dict[str, Option]:
         """One table, with the values of `training` in it; options that are switched off are left out."""
+        if self.tune == FROZEN:
+            return {TUNE: FROZEN}
         options = resolved("recipe", values_of(TrainConfig), _changed(self.training), without=NOT_IN_RECIPES)
         options["temperature"] = self.temperature
         options |= {"withheld": self.withheld} if self.withheld else {}
+        options |= {TUNE: self.tune} if self.tune != ALL else {}
         return {**options, "view": self.view, "view_options": self.view_options}
 
     @classmethod
     def from_dict(cls, content: object) -> "PretrainRecipe":
         """What `to_dict` wrote; a value that is missing and not switched off by default is an error."""
         table = dict(as_table(OWNER, "recipe", content))
+        tune = check_tune(OWNER, table.pop(TUNE, ALL))
+        if tune == FROZEN:
+            check_known(f"{OWNER}: recipe", "key", table, (TUNE,))
+            return FROZEN_RECIPE
         own = {name: table.pop(name, None) for name in ("temperature", "view", "view_options")}
         withheld = decode(float, table.pop("withheld", 0.0), owner=OWNER, key="withheld")
         written = resolved("recipe", values_of(TrainConfig), {}, without=NOT_IN_RECIPES)
@@ -61,7 +72,18 @@ class PretrainRecipe:
             decode(str, own["view"], owner=OWNER, key="view"),
             as_table(OWNER, "view_options", own["view_options"]),
             withheld,
+            tune,
         )
+
+
+FROZEN_RECIPE = PretrainRecipe(TrainConfig(), 0.5, "", {}, tune=FROZEN)  # nothing is trained: no number counts
+
+
+def check_tune(owner: str, value: object) -> str:
+    """One of `TUNINGS`."""
+    if value not in TUNINGS:
+        raise bad_argument(owner, TUNE, f"one of {', '.join(map(repr, TUNINGS))}", value)
+    return str(value)
 
 
 def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
@@ -69,6 +91,7 @@ def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
 
     Its options are those of `TrainConfig`, `temperature`, `view` (which has to be given), `view_options`, and the share
     `withheld` of the labelled rows whose labels the encoder does not see: these represent the positives inside U.
+    `tune` says how far an encoder with published weights is tuned; a recipe that leaves it frozen has no other option.
     """
     special = given.get(TASK, {})
     if not isinstance(special, Mapping) or not all(isinstance(table, Mapping) for table in special.values()):
@@ -78,6 +101,11 @@ def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
             get("datasets", name)
     merged = {**given, **as_table(owner, TASK, special.get(task, {}))}
     merged.pop(TASK, None)
+    tune = check_tune(owner, merged.pop(TUNE, ALL))
+    if tune == FROZEN:
+        for name, value in merged.items():
+            raise bad_argument(owner, name, f"left out with {TUNE} = {FROZEN!r}, which trains nothing", value)
+        return FROZEN_RECIPE
     view, view_options = merged.pop(VIEW, None), merged.pop(VIEW_OPTIONS, {})
     defaults = {**values_of(TrainConfig), TEMPERATURE: 0.5, WITHHELD: 0.0}
     known, kinds = {**defaults, VIEW: None, VIEW_OPTIONS: None}, get_type_hints(TrainConfig)
@@ -90,7 +118,8 @@ def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
         check_share(owner, WITHHELD, withheld)
     with blamed_on(owner):
         training = TrainConfig(**from_json(options))  # its values are checked where it is made
-        return PretrainRecipe(training, temperature, view, resolve_view(view, view_options), float(str(withheld)))
+        seen = resolve_view(view, view_options)
+        return PretrainRecipe(training, temperature, view, seen, float(str(withheld)), tune)
 
 
 def resolve_view(name: str, given: Option) -> dict[str, Option]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pucl.bench.pages.tables import Measured, PaperTable, Row
-from pucl.bench.results.published import Column
+from pucl.bench.results.published import PRETRAINED, Column
 from pucl.errors import unknown_name
 
 ABREAST = 6  # columns of a part, so that it fits a page
@@ -19,6 +19,24 @@ FIELDS = (
     "table", "method", "recipe", "prior", "task", "n_labelled", "mean", "std", "seeds", "published", "published_std",
     "difference", "p_value", "best", "outdated",
 )  # fmt: skip
+
+ABOUT_NUMBERS = (
+    "Accuracy on test rows in per cent, last epoch: mean ± sample standard deviation (number of seeds) of our own runs."
+)
+ABOUT_TESTS = (
+    "‡ The best row of the column with at least two seeds. p: two-sided paired t-test against ‡ over common seeds, not "
+    "corrected for the number of rows. prior: how our row got its class prior, if it did. Ceilings, supervised rows "
+    "and kNN saw every training label."
+)
+PAPER_NOTE = (
+    f"{ABOUT_NUMBERS} In brackets: the paper's number, then ours minus it. Readouts and encoders that the paper does "
+    "not have are compared with puPL on the same objective and the paper's encoder. † The paper's method was given the "
+    f"true class prior. {ABOUT_TESTS}"
+)
+OWN_NOTE = (
+    "These encoders start from weights that were learnt from the labels of ImageNet: not to be compared with tables of "
+    f"encoders that start from nothing. {ABOUT_NUMBERS} {ABOUT_TESTS}"
+)
 
 
 def write(table: PaperTable, form: str) -> str:
@@ -117,14 +135,7 @@ def theirs(entry: Measured) -> str:
 
 def notes(table: PaperTable) -> list[str]:
     """What the signs mean and where the numbers come from."""
-    texts = [
-        "Accuracy on test rows in per cent, last epoch: mean ± sample standard deviation (number of seeds) of our own "
-        "runs. In brackets: the paper's number, then ours minus it. Readouts and encoders that the paper does not have "
-        "are compared with puPL on the same objective and the paper's encoder. † The paper's method was given the true "
-        "class prior. ‡ The best row of the column with at least two seeds. p: two-sided paired t-test against ‡ over "
-        "common seeds, not corrected for the number of rows. prior: how our row got its class prior, if it did. "
-        "Ceilings, supervised rows and kNN saw every training label."
-    ]
+    texts = [OWN_NOTE if table.name == PRETRAINED else PAPER_NOTE]
     if any(entry.outdated for row in table.rows for entry in row.entries.values()):
         texts.append("* Made by an earlier revision of the code; 'pucl bench run GRID --stale' runs it again.")
     if table.older:

@@ -10,7 +10,7 @@ from pucl.bench.grid.decode import Options, resolved, values_of
 from pucl.bench.grid.place import usual_setting
 from pucl.bench.results import published as paper
 from pucl.bench.results.line import ResultLine
-from pucl.bench.results.published import TABLES, Column, Published
+from pucl.bench.results.published import PRETRAINED, TABLES, Column, Published
 from pucl.bench.results.store import newest
 from pucl.errors import unknown_name
 from pucl.registry import entries
@@ -76,11 +76,11 @@ def make_table(name: str, lines: Iterable[ResultLine]) -> PaperTable:
     """The table of a name from lines of results.
 
     Args:
-        name: one of `TABLES`.
+        name: one of `TABLES`, or `PRETRAINED`.
         lines: results of any grids; those that belong to the table are used, of every key the newest.
     """
-    if name not in TABLES:
-        raise unknown_name("table", name, TABLES)
+    if name not in (*TABLES, PRETRAINED):
+        raise unknown_name("table", name, (*TABLES, PRETRAINED))
     used = [line for line in newest(lines).values() if paper.belongs(name, line.cell)]
     groups: dict[tuple[RowLabel, Column], list[ResultLine]] = {}
     for line in used:

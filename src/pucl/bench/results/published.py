@@ -7,10 +7,12 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from pucl.bench.grid.cells import KNN, Baseline, Cell, Pipeline, option_words
+from pucl.bench.grid.cells import KNN, UNTRAINED, Baseline, Cell, Pipeline, option_words
 
 PAPER = "paper"  # the source of the numbers in the paper's tables
 TABLES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
+PRETRAINED = "pu-pretrained"  # our own table: encoders with published weights, which the paper does not have
+PRETRAINED_COLUMNS = (("cifar1", 1000), ("cifar2", 1000), ("imagenet2", 1000), ("alzheimer", 1000))
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "upu": "uPU", "nnpu": "nnPU", "nnpu_mixup": "nnPU (MixUp)", "self_pu": "Self-PU", "pan": "PAN", "vpu": "vPU",
@@ -74,17 +76,28 @@ def published(table: str) -> Mapping[tuple[str, Column], Published]:
 
 def columns_of(table: str) -> list[Column]:
     """The columns of a table: by the number of labels, then by task in the order of the paper."""
+    if table == PRETRAINED:
+        return [*PRETRAINED_COLUMNS]
     columns = list(dict.fromkeys(column for _, column in published(table)))
     tasks = list(dict.fromkeys(task for task, _ in columns))
     return sorted(columns, key=lambda column: (column[1], tasks.index(column[0])))
 
 
 def belongs(table: str, cell: Cell) -> bool:
-    """Whether a cell is a result of the kind a table shows; those that vary n_U, π or the epoch are not."""
-    if cell.changes or (cell.place.task, cell.place.n_labelled) not in columns_of(table):
+    """Whether a cell is a result of the kind a table shows; those that vary n_U, π or the epoch are not.
+
+    Encoders with published weights have a table of their own, and are in no other.
+    """
+    if (
+        cell.is_pretrained != (table == PRETRAINED)
+        or cell.changes
+        or (cell.place.task, cell.place.n_labelled) not in columns_of(table)
+    ):
         return False
     if isinstance(cell, Baseline):
         return table in ("pu-benchmark-1", "pu-benchmark-2")
+    if table == PRETRAINED:
+        return True
     return (cell.readout.head == KNN) == (table == "weak-supervision-knn")
 
 
@@ -110,6 +123,8 @@ def counterpart(table: str, cell: Cell) -> str | None:
 def _pipeline_name(table: str, cell: Pipeline, readout: str) -> str:
     objective = " ".join((OBJECTIVES.get(cell.objective, cell.objective), *option_words(cell.objective_options)))
     name = READOUTS.get(readout, readout)
+    if cell.objective == UNTRAINED:
+        return name
     if table == "downstream-head":
         return f"{'pu-sCL' if objective == 'sCL-PU' else objective}/{name}"
     return objective if table == "weak-supervision-knn" else f"{objective}({name})"

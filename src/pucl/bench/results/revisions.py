@@ -21,12 +21,15 @@ from pucl.bench.grid.cells import (
     Readout,
     is_estimated,
 )
+from pucl.bench.grid.recipes import ALL, FROZEN, HEAD
+from pucl.fitting.project import PROJECTION
 from pucl.registry import entries
 
 STAGES: Mapping[str, int] = MappingProxyType(
     {
         "split": 1,  # data sets, and who is labelled: pucl.data
         "training": 1,  # contrastive training and embeddings: pucl.training, pucl.encoders
+        "frozen": 1,  # vectors of networks with published weights: pucl.encoders.frozen
         "lars": 2,  # the optimiser of that name: pucl.training.lars
         "priors": 1,  # estimating π from embeddings: pucl.priors, pucl.ranking
         "labelling": 1,  # from embeddings to pseudo-labels: pucl.ranking, pucl.pseudo_labels
@@ -68,8 +71,16 @@ def _revisions(cell: Cell | EncoderCell) -> Iterator[tuple[str, int]]:
 
 def _of_encoder(cell: EncoderCell) -> Iterator[tuple[str, int]]:
     yield from _of_entry("datasets", cell.place.task)
-    yield from _of_entry("losses", cell.objective)
     yield from _of_entry("encoders", cell.encoder)
+    if cell.recipe.tune != ALL:
+        yield from _of_stages("frozen")
+    if cell.recipe.tune == FROZEN:
+        yield from _of_stages("split")
+        return
+    if cell.recipe.tune == HEAD:  # of which the network of vectors is made, and their view
+        yield from _of_entry("encoders", PROJECTION)
+        yield from _of_entry("views", "vector")
+    yield from _of_entry("losses", cell.objective)
     yield from _of_entry("views", cell.recipe.view)
     yield from _of_prior(cell.prior)
     if is_estimated(cell.prior):  # it is estimated on an encoder trained without labels

@@ -8,18 +8,22 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import torch
 from filelock import FileLock
 
 from pucl.bench.grid.cells import EncoderCell, Pipeline, is_estimated, needs_classes
 from pucl.bench.grid.decode import decode, from_json
 from pucl.bench.grid.identity import canonical
-from pucl.bench.grid.recipes import view_of
+from pucl.bench.grid.recipes import ALL, FROZEN, view_of
 from pucl.bench.results.revisions import is_outdated, revisions_of
 from pucl.bench.run.exam import Exam, ObservedRows
-from pucl.encoders.embedding import embed
-from pucl.encoders.inputs import Encoder
+from pucl.bench.run.pretrained import OWNER, BankKey, PretrainedEncoder, VectorBank, embed_rows, train_on_vectors
+from pucl.encoders.frozen.resolve import resolve
+from pucl.encoders.inputs import Encoder, as_rows
+from pucl.encoders.plain import plain_encoder
 from pucl.encoders.saved import ABOUT, load_encoder, save_encoder
 from pucl.errors import InputError
+from pucl.fitting.project import PROJECTION
 from pucl.ranking.prior import estimate_prior
 from pucl.training.pretraining import prepare
 from pucl.training.reporting import Epoch, Watch
@@ -36,13 +40,13 @@ class Training:
     """The stored record of the training of an encoder.
 
     Attributes:
-        loss: of the last epoch.
-        seconds: that it took.
+        loss: of the last epoch; None where nothing was trained.
+        seconds: that it took, or the embedding of rows that had not been embedded before.
         given_prior: π, if the objective was given it.
         epochs: loss and kNN after epochs that were looked at, by their number; seconds spent on looking do not count.
     """
 
-    loss: float
+    loss: float | None
     seconds: float
     given_prior: float | None
     epochs: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -67,11 +71,15 @@ class KeptTeacher:
 
 @dataclass(frozen=True)
 class EncoderStore:
-    """Where encoders are stored and trained: folder, device, and whether to train them even if they are stored."""
+    """Where encoders are stored and trained: folder, device, and whether to train them even if they are stored.
+
+    `banks` hold the vectors of encoders with published weights, see `VectorBank`.
+    """
 
     folder: Path
     device: str
     anew: bool = False
+    banks: dict[BankKey, VectorBank] = field(default_factory=dict)
 
     def encoder(
         self, cell: EncoderCell, observed: ObservedRows, exam: Exam, epochs: Collection[int] = ()
@@ -81,11 +89,18 @@ class EncoderStore:
         An encoder that is outdated, was trained for another configuration or was not looked at after these epochs is
         trained again. Of several processes that want the same one, the first trains it and the others wait.
         """
+        if cell.recipe.tune == FROZEN:
+            return self._frozen(cell, observed)
         with self.place(cell) as place:
             stored = self.stored(place, cell, Training)
             if stored is None or not {str(epoch) for epoch in epochs} <= stored[1].epochs.keys():
-                return self._train(place, cell, observed, exam, epochs)
-            return TrainedEncoder(*stored)
+                train = self._train if cell.recipe.tune == ALL else self._train_projection
+                trained = train(place, cell, observed, exam, epochs)
+            else:
+                trained = TrainedEncoder(*stored)
+        if cell.recipe.tune == ALL:
+            return trained
+        return replace(trained, encoder=PretrainedEncoder(self._bank(cell, observed), trained.encoder))
 
     @contextlib.contextmanager
     def place(self, cell: EncoderCell | Pipeline) -> Iterator[Path]:
@@ -142,8 +157,38 @@ class EncoderStore:
         train_together([prepared.run])
         run = prepared.result()
         training = Training(run.history[-1].loss, round(time.perf_counter() - began - spent, 1), prior, looks)
-        self.save(place, cell, run.encoder, observed, training)
+        self.save(place, cell, run.encoder, observed.x.shape[1:], training)
         return TrainedEncoder(run.encoder, training)
+
+    def _bank(self, cell: EncoderCell, observed: ObservedRows) -> VectorBank:
+        rows = as_rows(observed.x, owner=OWNER)
+        key = cell.encoder, tuple(rows.shape[1:])
+        if key not in self.banks:
+            self.banks[key] = VectorBank(resolve(cell.encoder, rows, owner=OWNER), self.device)
+        return self.banks[key]
+
+    def _frozen(self, cell: EncoderCell, observed: ObservedRows) -> TrainedEncoder:
+        """An encoder with published weights as it is, its vectors scaled and reduced as in `PUClassifier`."""
+        began = time.perf_counter()
+        bank, rows = self._bank(cell, observed), as_rows(observed.x, owner=OWNER)
+        encoder = PretrainedEncoder(bank, plain_encoder(bank.of(rows), seed=observed.seed)[1])
+        return TrainedEncoder(encoder, Training(None, round(time.perf_counter() - began, 1), None))
+
+    def _train_projection(
+        self, place: Path, cell: EncoderCell, observed: ObservedRows, exam: Exam, _: Collection[int] = ()
+    ) -> TrainedEncoder:
+        """The projection of the vectors of an encoder with published weights."""
+        prior = self._prior(cell, observed, exam)
+        seen = exam.classes(cell.objective) if needs_classes(cell.objective) else None
+        labelled = torch.from_numpy(observed.seen_by_encoder(cell.recipe.withheld) if seen is None else seen)
+        bank, rows = self._bank(cell, observed), as_rows(observed.x, owner=OWNER)
+        bank.of(rows)  # its time is shared by all cells, and not counted
+        began, config = time.perf_counter(), replace(cell.recipe.training, seed=observed.seed)
+        run = train_on_vectors(cell, bank, rows, labelled, prior, config)
+        training = Training(run.history[-1].loss, round(time.perf_counter() - began, 1), prior)
+        shape = (run.encoder.standardise.mean.shape[0],)
+        self.save(place, cell, run.encoder, shape, training, name=PROJECTION)
+        return TrainedEncoder(run.encoder.to(self.device), training)
 
     def _prior(self, cell: EncoderCell, observed: ObservedRows, exam: Exam) -> float | None:
         """π as the objective is given it.
@@ -153,17 +198,21 @@ class EncoderStore:
         if not is_estimated(cell.prior):
             return exam.with_prior_error(cell.prior_error).prior(cell.prior)
         plain = replace(self, anew=False).encoder(cell.without_labels(), observed, exam).encoder
-        return estimate_prior(embed(plain, observed.x), observed.s, method=cell.prior, seed=observed.seed).value
+        return estimate_prior(embed_rows(plain, observed.x), observed.s, method=cell.prior, seed=observed.seed).value
 
     def save(
         self,
         place: Path,
         cell: EncoderCell | Pipeline,
         encoder: Encoder,
-        observed: ObservedRows,
+        shape: tuple[int, ...],
         made: "DataclassInstance",
+        *,
+        name: str | None = None,
     ) -> None:
-        """Write an encoder to its folder, with its cell, the revisions of the code, and how it was made."""
+        """Write an encoder to its folder, with its cell, the revisions of the code, and how it was made.
+
+        `shape` is that of its rows, and `name` that of its network where it is not the encoder of the cell.
+        """
         extra = {"config": cell.to_dict(), "revisions": revisions_of(cell), "made": asdict(made)}
-        shape = observed.x.shape[1:]
-        save_encoder(place, encoder, name=cell.encoder, input_shape=shape, options={}, extra=extra)
+        save_encoder(place, encoder, name=name or cell.encoder, input_shape=shape, options={}, extra=extra)

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from pucl.bench.grid.cells import KNN_OPTIONS, PRIOR_ERROR
 from pucl.bench.grid.place import Place
+from pucl.bench.run.pretrained import embed_rows
 from pucl.bench.run.probes import knn_accuracy, linear_probe_accuracy
 from pucl.data import Dataset, load
 from pucl.data.observe import PUData, observe
-from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.errors import RunError, bad_argument
 from pucl.metrics import evaluate
@@ -124,7 +124,7 @@ class Exam:
 
     def _embedded(self, encoder: Encoder, device: str) -> tuple[Tensor, Tensor]:
         there = torch.device(device)
-        return embed(encoder, self._data.x_train).to(there), embed(encoder, self._data.x_test).to(there)
+        return embed_rows(encoder, self._data.x_train).to(there), embed_rows(encoder, self._data.x_test).to(there)
 
     def _near(self, z: Tensor, z_test: Tensor) -> float:
         k, temperature = min(int(KNN_OPTIONS["k"]), len(z)), KNN_OPTIONS["temperature"]

@@ -1,8 +1,10 @@
 """Why a cell cannot be run on this machine, as far as is known without loading data: a reason, not an error."""
 
-from pucl.bench.grid.cells import PU_HEADS, Baseline, Cell, Pipeline
+from pucl.bench.grid.cells import PU_HEADS, Baseline, Cell, Pipeline, has_weights
+from pucl.bench.grid.recipes import FROZEN
 from pucl.data import Kind
 from pucl.data.sources import SOURCES
+from pucl.encoders.frozen.published import why_missing
 from pucl.registry import get
 
 SOME = 0.5  # in place of a prior that is known once the data are loaded
@@ -29,9 +31,12 @@ def _of_baseline(cell: Baseline, kinds: tuple[str, ...]) -> str | None:
 
 
 def _of_pipeline(cell: Pipeline, kinds: tuple[str, ...]) -> str | None:
-    if get("losses", cell.objective).needs_prior and cell.encoder_prior is None:
+    trained = cell.recipe.tune != FROZEN
+    if trained and get("losses", cell.objective).needs_prior and cell.encoder_prior is None:
         return f"{cell.objective}: {NO_PRIOR}"
-    for family, name in (("encoders", cell.encoder), ("views", cell.recipe.view)):
+    if has_weights(cell.encoder) and (absent := why_missing(cell.encoder)) is not None:
+        return absent
+    for family, name in (("encoders", cell.encoder), *([("views", cell.recipe.view)] if trained else [])):
         takes = get(family, name).inputs
         if not set(takes) & set(kinds):
             return f"{name}: takes {' or '.join(takes)} data; {cell.place.task} has {kinds[0]} data"

@@ -18,6 +18,7 @@ from pucl.bench.grid.readouts import MATCH, OTHERS
 from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
 from pucl.bench.grid.tune_options import tune
 from pucl.bench.run.exam import Exam, ObservedRows
+from pucl.bench.run.pretrained import embed_rows
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.plain import raw_encoder
@@ -69,7 +70,7 @@ class RowScorer:
     def __call__(self, x: Any) -> Tensor:
         """Logits (n,) of raw rows."""
         of = self.scorer
-        logits: Tensor = of.head(embed(of.encoder, x, batch_size=BATCH, normalise=of.normalise).to(self.device))
+        logits: Tensor = of.head(embed_rows(of.encoder, x, batch_size=BATCH, normalise=of.normalise).to(self.device))
         return logits
 
 
@@ -100,7 +101,7 @@ class Embedded:
     def __init__(self, encoder: Encoder, observed: ObservedRows, device: str, withheld: float = 0) -> None:
         self.encoder, self.observed, self.device = encoder, observed, device
         self.seen_by_encoder: NDArray[Any] | None = observed.seen_by_encoder(withheld) if withheld else None
-        self.z = embed(encoder, observed.x).to(device)
+        self.z = embed_rows(encoder, observed.x).to(device)
         self.collapsed = bool((self.z == self.z[0]).all())
         self._labels: dict[str, PseudoLabels] = {}
 

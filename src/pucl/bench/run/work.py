@@ -124,7 +124,9 @@ class Bench:
                     fitted = self._fit(cell, self._embedded(cell, trained, observed), exam)
                 tuned = fitted.score.tuned if isinstance(fitted.score, RowScorer) else None
                 if tuned is not None and isinstance(tuned.encoder, Encoder):
-                    self.store.save(place, cell, tuned.encoder, observed, kept_teacher(tuned, caught_warnings))
+                    self.store.save(
+                        place, cell, tuned.encoder, observed.x.shape[1:], kept_teacher(tuned, caught_warnings)
+                    )
         for text in caught_warnings:
             warnings.warn(text, RunWarning, stacklevel=2)
         return fitted
@@ -175,7 +177,8 @@ def _known(cell: Cell, fitted: FittedCell, exam: Exam, trained: TrainedEncoder |
     if fitted.given_prior is not None:
         metrics["given_prior"] = round(fitted.given_prior, 5)
     if trained is not None:
-        metrics["loss"] = round(trained.training.loss, 6)
+        if trained.training.loss is not None:
+            metrics["loss"] = round(trained.training.loss, 6)
         if trained.training.given_prior is not None:
             metrics["encoder_given_prior"] = round(trained.training.given_prior, 5)
     return metrics

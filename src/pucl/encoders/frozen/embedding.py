@@ -1,6 +1,7 @@
-"""Embeddings of rows by a frozen encoder: checked, in small batches, from the cache where they are there."""
+"""Embeddings of rows by a frozen encoder: checked, in batches, from the cache where they are there."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.errors import Described, bad_argument
 
 BATCH, SAVED = 64, 2048  # rows that go through together, and after how many new ones the cache is written
+GPU_BATCH, GPU_SAVED = 1024, 16384  # the same on a GPU
 CPU = Device("cpu")
 
 
@@ -22,8 +24,12 @@ def embed_frozen(
     owner: str = "pucl",
     device: Device = CPU,
     on_progress: Callable[[float], None] | None = None,
+    keep: bool = True,
 ) -> Tensor:
     """Vectors (n, k) in float32 on the CPU; an encoder that does not give one finite vector per row is refused.
+
+    On a GPU, a network that allows it (`half_precision`) computes in float16, whose rounding is that of the TF32 that
+    torch uses there for convolutions.
 
     Args:
         encoder: what to use.
@@ -31,17 +37,19 @@ def embed_frozen(
         owner: what the user called.
         device: where to compute.
         on_progress: called with the share of the rows that is done.
+        keep: whether the cache may be used, for encoders that allow it.
     """
-    identity = encoder.identity() if encoder.cached and cache.cache_path() is not None else None
+    identity = encoder.identity() if keep and encoder.cached and cache.cache_path() is not None else None
     keys = cache.row_keys(rows) if identity else []
     known = cache.look_up(identity, keys) if identity else {}
     missing = [number for number in range(len(rows)) if not keys or keys[number] not in known]
     worker = encoder.quick().to(device) if missing else encoder
+    batch, saved = (GPU_BATCH, GPU_SAVED) if device.type == "cuda" else (BATCH, SAVED)
     parts: list[Tensor] = []
     try:
-        for start in range(0, len(missing), SAVED):
-            some = missing[start : start + SAVED]
-            new = [_batch(worker, rows[part], owner, device) for part in torch.split(torch.tensor(some), BATCH)]
+        for start in range(0, len(missing), saved):
+            some = missing[start : start + saved]
+            new = [_batch(worker, rows[part], owner, device) for part in torch.split(torch.tensor(some), batch)]
             parts.append(_joined([*parts[:1], *new], owner)[len(parts[0]) if parts else 0 :])
             if identity:
                 cache.keep(identity, encoder.name, [keys[number] for number in some], parts[-1])
@@ -61,7 +69,8 @@ def embed_frozen(
 
 def _batch(encoder: FrozenEncoder, rows: Tensor, owner: str, device: Device) -> Tensor:
     """The vectors of a batch, checked."""
-    out = encoder(rows.to(device))
+    with _precision(encoder, device):
+        out = encoder(rows.to(device))
     if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != len(rows) or not out.shape[1]:
         shape = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         got = Described(f"{shape} for {len(rows)} rows by {encoder.name}")
@@ -72,6 +81,11 @@ def _batch(encoder: FrozenEncoder, rows: Tensor, owner: str, device: Device) -> 
         got = Described(f"NaN or infinity for {bad} of {len(rows)} rows by {encoder.name}")
         raise bad_argument(owner, "encoder", "one that gives finite numbers", got)
     return out
+
+
+def _precision(encoder: FrozenEncoder, device: Device) -> AbstractContextManager[object]:
+    half = device.type == "cuda" and getattr(encoder.network, "half_precision", False)
+    return torch.autocast("cuda", torch.float16) if half else nullcontext()
 
 
 def _joined(parts: list[Tensor], owner: str) -> Tensor:

