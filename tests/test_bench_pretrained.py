@@ -251,7 +251,8 @@ def test_the_study_stops_at_its_budget_and_goes_on(
     monkeypatch.setenv("PUCL_DATA", str(tmp_path))
     grid, results = tmp_path / "grid.toml", tmp_path / "out" / "results.jsonl"
     grid.write_text(
-        f'tasks = ["cifar1", "cifar2"]\nn_labelled = 40\nseeds = 0\nencoder = "{NAME}"\nreadouts = ["pupl", "ceiling"]\n'
+        f'tasks = ["cifar1", "cifar2"]\nn_labelled = 40\nseeds = 0\n'
+        f'encoder = "{NAME}"\nreadouts = ["pupl", "ceiling"]\n'
         '[recipe.frozen]\ntune = "frozen"\n[[block]]\nobjectives = "none"\nrecipes = "frozen"\n'
     )
     for seconds, said in (("0.001", "stopped after"), ("60", "all done in"), ("60", "all done in")):

@@ -52,8 +52,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, c, h, w) → (n, c', h / stride, w / stride)."""
-        wide = F.relu6(self._bn0(self._expand_conv(x))) if self.widens else x
-        wide = F.relu6(self._bn1(self._depthwise_conv(wide)))
+        wide = F.relu6(self._bn0(self._expand_conv(x)), inplace=True) if self.widens else x
+        wide = F.relu6(self._bn1(self._depthwise_conv(wide)), inplace=True)
         out: Tensor = self._bn2(self._project_conv(wide))
         return x + out if self.residual else out
 
@@ -63,7 +63,7 @@ class EfficientNetLite0(nn.Module):
 
     own_scaling = True
     half_precision = True  # ReLU6 keeps its values small
-    rows_at_once = 256  # more would need gigabytes: 2 MB a row where it is widest
+    rows_at_once = 8  # on a CPU: with more, half of the time goes into memory that is asked for anew (LOG.md)
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -81,10 +81,10 @@ class EfficientNetLite0(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, c, h, w) within [0, 1] → (n, 1280)."""
-        x = F.relu6(self._bn0(self._conv_stem(self.preprocess(x))))
+        x = F.relu6(self._bn0(self._conv_stem(self.preprocess(x))), inplace=True)
         for block in self._blocks:
             x = block(x)
-        return F.relu6(self._bn1(self._conv_head(x))).mean(dim=(2, 3))
+        return F.relu6(self._bn1(self._conv_head(x)), inplace=True).mean(dim=(2, 3))
 
     def fused(self) -> "EfficientNetLite0":
         """A copy that gives the same to rounding and takes less than half the time; it cannot be trained or stored."""

@@ -15,9 +15,10 @@ from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare
 from pucl.fitting.encode import encode, within_time
-from pucl.fitting.front import FROZEN, PROJECTION, Front, front_of, whole_network, with_front
+from pucl.fitting.front import FROZEN, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan, OnProgress, plan_fit, plan_pretraining
+from pucl.fitting.project import PROJECTION
 from pucl.fitting.recording import record_fit
 from pucl.fitting.tune import Classifier, tune
 from pucl.labels import check_labels

@@ -1,18 +1,20 @@
 """Embeddings of rows by a frozen encoder: checked, in batches, from the cache where they are there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
 from torch import device as Device
 
+from pucl.encoders.embedding import batch_of
 from pucl.encoders.frozen import cache
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.errors import Described, bad_argument
+from pucl.numerics.threads import on_cores
 
 BATCH, SAVED = 64, 2048  # rows that go through together, and after how many new ones the cache is written
-GPU_BATCH, GPU_SAVED = 1024, 16384  # the same on a GPU
+GPU_BATCH, GPU_SAVED = 512, 16384  # the same on a GPU
 CPU = Device("cpu")
 
 
@@ -44,12 +46,13 @@ def embed_frozen(
     known = cache.look_up(identity, keys) if identity else {}
     missing = [number for number in range(len(rows)) if not keys or keys[number] not in known]
     worker = encoder.quick().to(device) if missing else encoder
-    batch, saved = (GPU_BATCH, GPU_SAVED) if device.type == "cuda" else (BATCH, SAVED)
+    usual, saved = (GPU_BATCH, GPU_SAVED) if device.type == "cuda" else (BATCH, SAVED)
+    batch = batch_of(encoder.network, device, usual)
     parts: list[Tensor] = []
     try:
         for start in range(0, len(missing), saved):
             some = missing[start : start + saved]
-            new = [_batch(worker, rows[part], owner, device) for part in torch.split(torch.tensor(some), batch)]
+            new = _batches(worker, rows, torch.split(torch.tensor(some), batch), owner, device)
             parts.append(_joined([*parts[:1], *new], owner)[len(parts[0]) if parts else 0 :])
             if identity:
                 cache.keep(identity, encoder.name, [keys[number] for number in some], parts[-1])
@@ -65,6 +68,17 @@ def embed_frozen(
     there = sorted(set(range(len(rows))) - set(missing))
     z[there] = cache.as_tensor([known[keys[number]] for number in there])
     return z
+
+
+def _batches(encoder: FrozenEncoder, rows: Tensor, parts: Sequence[Tensor], owner: str, device: Device) -> list[Tensor]:
+    """The vectors of all batches; on a CPU side by side where the network is ours and can be shared by threads."""
+
+    @torch.no_grad()
+    def one(part: Tensor) -> Tensor:
+        return _batch(encoder, rows[part], owner, device)
+
+    shared = device.type == "cpu" and hasattr(encoder.network, "rows_at_once")
+    return on_cores(one, parts) if shared else [one(part) for part in parts]
 
 
 def _batch(encoder: FrozenEncoder, rows: Tensor, owner: str, device: Device) -> Tensor:
