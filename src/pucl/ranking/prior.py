@@ -82,9 +82,8 @@ def estimate_prior(
     _check_arguments(seed, confidence, folds, setting, bootstrap, repeats)
     takes = inspect.signature(entry.function).parameters
     shared = {"seed": seed, "confidence": confidence, "folds": folds}
-    known = {name: value for name, value in shared.items() if name in takes}
     check_options(entry, options)
-    keywords = {**known, **options}
+    keywords = {name: value for name, value in shared.items() if name in takes} | options
     if method == "auto" and rows.ndim == 2:
         return _by_ranking(_floats(rows), labelled, negative, keywords, seed=seed, folds=folds, repeats=repeats)
     sample = _sample_for(entry, rows, labelled, negative, folds=folds, seed=seed)
