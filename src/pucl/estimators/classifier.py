@@ -45,7 +45,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         encoder: a registered encoder, your own network, ``"raw"`` for the standardised rows (reduced to 512 principal
             axes if they have more columns), or ``"auto"``. Or one that you already have, on images and vectors:
             ``"efficientnet_lite0"``, ``"timm:NAME"``, ``"torchvision:NAME"``, ``"hf:ORG/NAME"``, ``"onnx:FILE"``, a
-            function from rows to vectors, or a fitted scikit-learn transformer.
+            function from rows to vectors, or a fitted scikit-learn transformer. For texts, ``"st:NAME"``.
         view: a registered view, a function ``(x, generator) → x``, or ``"auto"``: chosen by the kind of rows.
         labeller: a registered pseudo-labeller, or ``"auto"``.
         head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"``, ``"trees"`` or ``"auto"``: linear on a trained
@@ -55,7 +55,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         categorical: columns whose numbers are categories.
         text_columns: columns that hold text. Others are taken for text if their values have four words or more on
             average and more than half of them, or more than 100, differ; `reasons_` names them.
-        text_encoder: ``"hashed"`` (n-grams, learnt from X) or another registered text encoder.
+        text_encoder: ``"hashed"`` (n-grams, learnt from X), another registered text encoder, or one that you already
+            have: ``"st:NAME"`` of sentence-transformers, ``"hf:ORG/NAME"`` of transformers, or such a folder.
         temperature: τ of the objective.
         epochs: of the encoder's training; these three are chosen by the data when not given.
         batch_size: of the encoder's training.
@@ -153,7 +154,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         kind = self.kind or vectors_for(options.encoder, options.tune, X)
         seen = observe(
             OWNER, X, s, kind=kind, categorical=self.categorical, text_columns=self.text_columns,
-            text_encoder=self.text_encoder, negatives=negatives,
+            text_encoder=options.text_encoder, download=options.download, negatives=negatives,
         )  # fmt: skip
         fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)

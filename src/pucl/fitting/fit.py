@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.device import pick_device
+from pucl.errors import bad_argument
 from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare
@@ -102,6 +103,8 @@ def _planned(
 ) -> tuple[FitPlan, Front | None]:
     """The plan for the rows, or for their vectors by a frozen encoder; labels are checked before rows are encoded."""
     check_labels(s, n_rows=len(rows), owner=options.owner)
+    if ":" in options.text_encoder and not (schema.transform is not None and schema.transform.texts):
+        raise bad_argument(options.owner, "text_encoder", "left out for rows without text", options.text_encoder)
     options, whole = whole_network(rows, schema, options)
     front = front_of(rows, schema, options, device, report)
     if front is None:

@@ -55,7 +55,7 @@ def fit_files(
         content = load(data.rows)
         schema, rows = learn_schema(
             data, content=content, categorical=reading.categorical, text_columns=reading.text_columns,
-            text_encoder=options.text_encoder,
+            text_encoder=options.text_encoder, download=options.download,
         )  # fmt: skip
         schema = replace(schema, resize=reading.size is not None)
         fitted = fit(rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress)
