@@ -20,7 +20,7 @@ every_loss = pytest.mark.parametrize("name", list(entries("losses")))
 every_risk = pytest.mark.parametrize("name", list(entries("risks")))
 N = 12
 S = torch.arange(N) % 3 == 0
-LABELS = {
+LABELS: dict[str, Any] = {
     "bool": S,
     "int": S.long(),
     "float": S.float(),

@@ -24,7 +24,7 @@ def network(out: int) -> nn.Sequential:
 
 def batches() -> list[tuple[Tensor, Tensor]]:
     order = torch.randperm(600, generator=torch.Generator().manual_seed(1))
-    return [(X[part], S[part].long()) for part in order.split(100)]
+    return [(X[part], S[part].long()) for part in torch.split(order, 100)]
 
 
 def views(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,7 +68,8 @@ def test_lightning_trains_as_by_hand(tmp_path: Path) -> None:
     class Module(lightning.LightningModule):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             super().__init__()
-            self.encoder, self.losses = network(16), []
+            self.encoder = network(16)
+            self.losses: list[float] = []
             self.loss = ContrastiveLoss("punce", prior=0.25)
 
         def training_step(self, batch: tuple[Tensor, Tensor], number: int) -> Tensor:

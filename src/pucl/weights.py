@@ -23,7 +23,7 @@ def need(module: str, what: str, install: str) -> Any:
 def not_here(owner: str, what: str, reason: str = "") -> InputError:
     """The error for weights that would have to be downloaded first, ready to raise."""
     because = f" ({' '.join(reason.split())[:160]})" if reason else ""
-    allow = "--download" if owner.startswith("pucl ") else "download=True" if owner else "download=True or --download"
+    allow = "--download" if owner.startswith("pucl ") else "download=True"
     problem = f"the weights of {what} are not on this machine{because}; allow the download with {allow}"
     return InputError(problem, owner=owner)
 

@@ -18,6 +18,7 @@ from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of,
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
+from pucl.fitting.text_views import text_views
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
@@ -156,7 +157,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             OWNER, X, s, kind=kind, categorical=self.categorical, text_columns=self.text_columns,
             text_encoder=options.text_encoder, download=options.download, negatives=negatives,
         )  # fmt: skip
-        fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device)
+        views = text_views(seen.schema, seen.rows, seen.content, options)
+        fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device, views=views)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         self.model_ = replace(fitted.model, evidence=evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history

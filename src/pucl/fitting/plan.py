@@ -125,6 +125,8 @@ class FitOptions:
             return
         if self.tune not in TUNE:
             raise bad_argument(self.owner, "tune", f"None or one of {', '.join(TUNE)}", self.tune)
+        if self.encoder == AUTO:
+            return  # which texts may be tuned with; the rows will tell
         if not is_frozen(self.encoder, self.tune) and not (isinstance(self.encoder, nn.Module) or self.tune == "all"):
             allowed = "'all', or left out, for an encoder without weights of its own"
             raise bad_argument(self.owner, "tune", allowed, Described(f"{self.tune!r} with encoder {self.encoder!r}"))

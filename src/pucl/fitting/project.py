@@ -28,7 +28,7 @@ def train_projection(
         torch.manual_seed(plan.options.seed + 1)
         hidden, out = pretraining.config.projection
         head = projection_head(embedding_dim(network, (width,)), hidden=hidden, out=out)
-    encoder = Encoder(Standardise.of(plan.features), network)
+    encoder = Encoder(_scaling(plan), network)
     run = Run(
         nn.Sequential(encoder, head),
         views.flatten(1),
@@ -41,6 +41,15 @@ def train_projection(
     )
     train_together([run])
     return Pretrained(encoder.cpu().eval(), run.history, run.warnings, labelled.nonzero()[:0].flatten())
+
+
+def _scaling(plan: FitPlan) -> Standardise:
+    """Features standardised, but those whose scale means something, vectors of texts, by one scale for all of them."""
+    scaling = Standardise.of(plan.features)
+    kept = torch.from_numpy(plan.schema.as_scaled)
+    if kept.any():
+        scaling.scale[..., kept] = scaling.scale[..., kept].square().mean().sqrt()
+    return scaling
 
 
 def stored_view(count: int, then: str | View) -> View:
