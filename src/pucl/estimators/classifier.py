@@ -68,7 +68,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             `reasons_` says so. The fastest ranker is fitted in any case.
         tune: how far an encoder that you already have is tuned: ``"frozen"``, ``"head"`` (a contrastive projection of
             its vectors), ``"all"`` (the network itself, with a small rate), or ``"auto"``: frozen or head, whichever
-            ranks hidden positives better. When not given, your own network is trained and all others are frozen.
+            ranks hidden positives better. When not given, your own network is trained and all others are frozen. Text
+            encoders take ``"frozen"``, ``"head"`` and ``"auto"``, where texts are all there is in X.
         download: whether weights that are not on this machine may be downloaded.
         device: where to train; a GPU if there is one.
         verbose: print what is picked.
