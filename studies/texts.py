@@ -86,8 +86,8 @@ def ours(task: Task, encoder: str, tune: str, seed: int) -> dict[str, Any]:
     score = model.decision_function(task.x_test)
     cut = np.quantile(model.decision_function(task.x)[~task.s], 1 - share["true_prior"])
     known = figures(task, score, cut)
-    return {"method": f"pucl, {encoder}, {tune}", **figures(task, score, 0.0), "accuracy_with_true_prior": known["accuracy"],
-            "f1_with_true_prior": known["f1"], "cpu_s": seconds, **share}  # fmt: skip
+    return {"method": f"pucl, {encoder}, {tune}", **figures(task, score, 0.0), "cpu_s": seconds, **share,
+            "accuracy_with_true_prior": known["accuracy"], "f1_with_true_prior": known["f1"]}  # fmt: skip
 
 
 def figures(task: Task, score: NDArray[np.float64], cut: float) -> dict[str, float]:
