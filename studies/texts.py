@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("sections", nargs="+")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--encoders", nargs="+", default=["hashed"])
+    parser.add_argument("--tune", nargs="+", choices=["frozen", "head", "auto"], default=["frozen"])
     parser.add_argument("--rows", type=int, default=N)
     parser.add_argument("--positives", type=int, default=N_POSITIVE)
     options = parser.parse_args()
@@ -41,7 +42,8 @@ def main() -> None:
     for section in options.sections:
         for seed in options.seeds:
             task = draw(corpus, section, seed, options.rows, options.positives)
-            for line in [*peers(task), *(ours(task, encoder, seed) for encoder in options.encoders)]:
+            fits = [(encoder, tune) for encoder in options.encoders for tune in options.tune]
+            for line in [*peers(task), *(ours(task, *each, seed) for each in fits)]:
                 print(json.dumps({"section": section, "seed": seed, "rows": options.rows, **line}), flush=True)
 
 
@@ -76,16 +78,16 @@ def peers(task: Task) -> Iterator[dict[str, Any]]:
         yield {"method": name, **figures(task, score, cut), "cpu_s": round(time.process_time() - began, 1)}
 
 
-def ours(task: Task, encoder: str, seed: int) -> dict[str, Any]:
+def ours(task: Task, encoder: str, tune: str, seed: int) -> dict[str, Any]:
     began = time.process_time()
-    model = pucl.PUClassifier(text_encoder=encoder, random_state=seed).fit(task.x, task.s)
+    model = pucl.PUClassifier(text_encoder=encoder, tune=tune, random_state=seed).fit(task.x, task.s)
     seconds = round(time.process_time() - began, 1)
     share = {"labelled": int(task.s.sum()), "prior": model.prior_, "true_prior": float(task.y[~task.s].mean())}
     score = model.decision_function(task.x_test)
     cut = np.quantile(model.decision_function(task.x)[~task.s], 1 - share["true_prior"])
     known = figures(task, score, cut)
-    return {"method": f"pucl, {encoder}", **figures(task, score, 0.0), "accuracy_with_true_prior": known["accuracy"],
-            "f1_with_true_prior": known["f1"], "cpu_s": seconds, **share}  # fmt: skip
+    return {"method": f"pucl, {encoder}, {tune}", **figures(task, score, 0.0), "cpu_s": seconds, **share,
+            "accuracy_with_true_prior": known["accuracy"], "f1_with_true_prior": known["f1"]}  # fmt: skip
 
 
 def figures(task: Task, score: NDArray[np.float64], cut: float) -> dict[str, float]:

@@ -152,12 +152,12 @@ for labels in ("spread", "one side"):
     own = slice(rank * 24 // world, (rank + 1) * 24 // world)
     for name in entries("losses"):
         a, b = (z[own].clone().requires_grad_() for z in (z1, z2))
-        value = contrastive_loss(name, a, b, s[own], temperature=0.3, **options(name))
+        value = contrastive_loss(name, a, b, s[own], temperature=0.3, gather_distributed=True, **options(name))
         value.backward()
         out[labels, name] = (value.detach(), a.grad, b.grad)
 if world > 1:
     try:
-        contrastive_loss("sscl", z1[: rank + 2], z2[: rank + 2], [0] * (rank + 2))
+        contrastive_loss("sscl", z1[: rank + 2], z2[: rank + 2], [0] * (rank + 2), gather_distributed=True)
     except ValueError as error:
         out["error"] = str(error)
     dist.destroy_process_group()

@@ -79,6 +79,37 @@ def test_nnpu_gradient_is_that_of_the_right_expression(case: Batch, beta: float,
     assert torch.allclose(gradient, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize(("beta", "gamma"), [(0.0, 1.0), (0.0, 0.3), (0.1, 2.0)])
+@pytest.mark.parametrize("case", [A, B], ids=["A", "B"])
+def test_nnpu_gradient_in_closed_form(case: Batch, beta: float, gamma: float) -> None:
+    """The table of docs/own-loops.md: σ' = σ (1 − σ), with the sigmoid loss."""
+    logits, labelled = batch(case)
+    (found,) = torch.autograd.grad(nnpu(logits, labelled, prior=PRIOR, beta=beta, gamma=gamma), logits)
+    of_value = differences(lambda f: nnpu(f, labelled, prior=PRIOR, beta=beta, gamma=gamma), logits.detach())
+    slope = (torch.sigmoid(logits) * torch.sigmoid(-logits)).detach()
+    of_p, of_u = PRIOR * slope / labelled.sum() * labelled, slope / (~labelled).sum() * ~labelled
+    ordinary, back = of_u - 2 * of_p, gamma * (of_p - of_u)
+    assert torch.allclose(found, back if case is B else ordinary, atol=1e-15)
+    assert torch.allclose(of_value, -of_p if case is B else ordinary, atol=1e-9)
+    if case is B:  # what other libraries back-propagate: the value clamped, A − γB, everything turned round
+        for wrong in (-of_p, back - of_p, -ordinary):
+            assert not torch.allclose(found, wrong, atol=1e-4)
+
+
+@pytest.mark.parametrize(("unlabelled", "beta"), [([-1000.0, -1000.0], 0.25), ([0.0, -1000.0], 0.0)])
+def test_nnpu_at_the_border_steps_as_above_it(unlabelled: list[float], beta: float) -> None:
+    """B is exactly −β here: σ(0) = 1/2 and σ(−1000) = 0."""
+    logits, labelled = batch(([0.0], unlabelled))
+    assert float(negative_part(logits.detach(), labelled, prior=0.5)) == -beta
+    values, of_p = {}, {}
+    for shift in (-1e-9, 0.0, 1e-9):  # of the labelled logit: B falls where it rises
+        moved = (logits.detach() + shift * labelled).requires_grad_()
+        value = nnpu(moved, labelled, prior=0.5, beta=beta)
+        values[shift], of_p[shift] = float(value.detach()), float(torch.autograd.grad(value, moved)[0][0])
+    assert values[-1e-9] == pytest.approx(values[0.0], abs=1e-8) == values[1e-9], "the value is continuous"
+    assert of_p == pytest.approx({-1e-9: -0.25, 0.0: -0.25, 1e-9: 0.125}), "the gradient jumps below the border"
+
+
 @pytest.mark.parametrize("loss", ["sigmoid", "logistic"])
 def test_upu_gradient_is_that_of_its_value(loss: Any) -> None:
     for case in (A, B):

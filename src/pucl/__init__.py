@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from pucl.heads.calibration import Calibrated
     from pucl.heads.finetune import TuneConfig, fine_tune, self_train
     from pucl.labels import check_labels
-    from pucl.losses import contrastive_loss
+    from pucl.losses import ContrastiveLoss, contrastive_loss
     from pucl.metrics import evaluate
     from pucl.models.folder import load_model, save_model
     from pucl.models.model import Model
     from pucl.priors import PriorEstimate
     from pucl.pseudo_labels import PseudoLabels, pseudo_label
     from pucl.ranking.prior import estimate_prior
+    from pucl.risks import PURisk, pu_risk
     from pucl.selection import PUScores, Selection, diagnose, hold_out, pu_scores, select, threshold_curve
     from pucl.training import Checkpoints, Pretrained, TrainConfig, pretrain
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _HOME = (
     ("Calibrated", "pucl.heads.calibration"),
     ("Checkpoints", "pucl.training"),
+    ("ContrastiveLoss", "pucl.losses"),
     ("Dataset", "pucl.data"),
     ("InputError", "pucl.errors"),
     ("Model", "pucl.models.model"),
@@ -45,6 +47,7 @@ _HOME = (
     ("PUClassifier", "pucl.estimators"),
     ("PUData", "pucl.data.observe"),
     ("PUEncoder", "pucl.estimators"),
+    ("PURisk", "pucl.risks"),
     ("PUSample", "pucl.data.pu_split"),
     ("PUScores", "pucl.selection"),
     ("Pretrained", "pucl.training"),
@@ -73,6 +76,7 @@ _HOME = (
     ("observe", "pucl.data.observe"),
     ("pretrain", "pucl.training"),
     ("pseudo_label", "pucl.pseudo_labels"),
+    ("pu_risk", "pucl.risks"),
     ("pu_scorer", "pucl.estimators"),
     ("pu_scores", "pucl.selection"),
     ("read", "pucl.data.own"),
@@ -87,6 +91,7 @@ _HOME = (
 __all__ = [
     "Calibrated",
     "Checkpoints",
+    "ContrastiveLoss",
     "Dataset",
     "InputError",
     "Model",
@@ -95,6 +100,7 @@ __all__ = [
     "PUClassifier",
     "PUData",
     "PUEncoder",
+    "PURisk",
     "PUSample",
     "PUScores",
     "Pretrained",
@@ -123,6 +129,7 @@ __all__ = [
     "observe",
     "pretrain",
     "pseudo_label",
+    "pu_risk",
     "pu_scorer",
     "pu_scores",
     "read",
@@ -134,6 +141,7 @@ __all__ = [
     "threshold_curve",
 ]
 
+_PARTS = ("losses", "risks")  # found as pucl.losses and pucl.risks without an import of their own
 _RENAMED = (("PseudoLabeler", "PseudoLabeller"),)  # old names and new ones; the old ones go with the next version
 
 
@@ -144,6 +152,8 @@ def __getattr__(name: str) -> Any:
 
             warn_renamed("pucl", old, new)
             name = new
+    if name in _PARTS:
+        return importlib.import_module(f"pucl.{name}")
     for public, home in _HOME:
         if name == public:
             return getattr(importlib.import_module(home), name)
@@ -151,4 +161,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_PARTS})

@@ -7,12 +7,15 @@ The truth y exists only for metrics and benchmarks. The class prior π always me
 unlabelled set*, whatever the sampling setting.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FEWEST_UNLABELLED = 2  # that confirmed negatives have to leave, so that one can be held out
 ALLOWED = "1 (labelled positive) and 0 (unlabelled), as bool, {0, 1} or {-1, 1}"
@@ -48,6 +51,23 @@ def as_labels(s: Any, *, n_rows: int | None = None, owner: str = "pucl") -> NDAr
     if not (values <= {0, 1} or values <= {-1, 1}):
         raise bad_argument(owner, "s", ALLOWED, Described(f"the values {sorted(values)}"))
     return np.asarray(raw == 1)
+
+
+def batch_labels(s: Any, *, n_rows: int, owner: str = "pucl") -> "Tensor":
+    """PU labels of a batch as a bool tensor (n,).
+
+    A bool tensor is taken as it is, so that nobody waits for a GPU. Under `torch.compile` the values of others are not
+    looked at.
+    """
+    import torch
+
+    if (
+        isinstance(s, torch.Tensor)
+        and s.shape == (n_rows,)
+        and (s.dtype == torch.bool or torch.compiler.is_compiling())
+    ):
+        return s if s.dtype == torch.bool else s == 1
+    return torch.from_numpy(as_labels(s, n_rows=n_rows, owner=owner))
 
 
 def check_negatives(

@@ -10,11 +10,12 @@ benchmark tables and the contract tests are all driven by it, so nothing else ha
 """
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from pucl.deprecation import warn_renamed
 from pucl.errors import Described, bad_argument, check_count, unknown_name
@@ -133,3 +134,16 @@ def current_name(family: str, name: str) -> str:
     """The current name of an entry that had another name before; any other name is returned unchanged."""
     known = entries(family)
     return next((entry.name for entry in known.values() if name in entry.former_names and name not in known), name)
+
+
+def check_options(entry: Entry, given: Mapping[str, Any]) -> None:
+    """Refuse options that an entry does not have, and words that it does not know. Options are keyword-only."""
+    parameters = inspect.signature(entry.function).parameters.values()
+    takes = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    kinds = get_type_hints(entry.function)
+    for option, value in given.items():
+        if option not in takes:
+            raise unknown_name(f"option of {entry.name}", option, takes)
+        words = get_args(kinds[option])
+        if get_origin(kinds[option]) is Literal and value not in words:
+            raise unknown_name(f"{option} of {entry.name}", value, words)

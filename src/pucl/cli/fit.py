@@ -83,11 +83,16 @@ def fit(
         _pick(
             "encoders",
             "Network; see 'pucl list encoders'. 'raw' uses the rows as they are, without training. Or one you have: "
-            "timm:NAME, torchvision:NAME, hf:ORG/NAME, onnx:FILE.",
+            "timm:NAME, torchvision:NAME, hf:ORG/NAME, onnx:FILE; for texts, st:NAME.",
         ),
     ] = None,
     text_encoder: Annotated[
-        str | None, _pick("text-encoders", "How text becomes numbers; see 'pucl list text-encoders' (default: hashed).")
+        str | None,
+        _pick(
+            "text-encoders",
+            "How text becomes numbers; see 'pucl list text-encoders' (default: hashed). Or one you have: st:NAME, "
+            "hf:ORG/NAME.",
+        ),
     ] = None,
     view: Annotated[str | None, _pick("views", "Augmentation of the rows; see 'pucl list views'.")] = None,
     labeller: Annotated[

@@ -18,6 +18,7 @@ from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of,
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
+from pucl.fitting.text_views import text_views
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
@@ -45,7 +46,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         encoder: a registered encoder, your own network, ``"raw"`` for the standardised rows (reduced to 512 principal
             axes if they have more columns), or ``"auto"``. Or one that you already have, on images and vectors:
             ``"efficientnet_lite0"``, ``"timm:NAME"``, ``"torchvision:NAME"``, ``"hf:ORG/NAME"``, ``"onnx:FILE"``, a
-            function from rows to vectors, or a fitted scikit-learn transformer.
+            function from rows to vectors, or a fitted scikit-learn transformer. For texts, ``"st:NAME"``.
         view: a registered view, a function ``(x, generator) → x``, or ``"auto"``: chosen by the kind of rows.
         labeller: a registered pseudo-labeller, or ``"auto"``.
         head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"``, ``"trees"`` or ``"auto"``: linear on a trained
@@ -55,7 +56,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         categorical: columns whose numbers are categories.
         text_columns: columns that hold text. Others are taken for text if their values have four words or more on
             average and more than half of them, or more than 100, differ; `reasons_` names them.
-        text_encoder: ``"hashed"`` (n-grams, learnt from X) or another registered text encoder.
+        text_encoder: ``"hashed"`` (n-grams, learnt from X), another registered text encoder, or one that you already
+            have: ``"st:NAME"`` of sentence-transformers, ``"hf:ORG/NAME"`` of transformers, or such a folder.
         temperature: τ of the objective.
         epochs: of the encoder's training; these three are chosen by the data when not given.
         batch_size: of the encoder's training.
@@ -66,7 +68,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             `reasons_` says so. The fastest ranker is fitted in any case.
         tune: how far an encoder that you already have is tuned: ``"frozen"``, ``"head"`` (a contrastive projection of
             its vectors), ``"all"`` (the network itself, with a small rate), or ``"auto"``: frozen or head, whichever
-            ranks hidden positives better. When not given, your own network is trained and all others are frozen.
+            ranks hidden positives better. When not given, your own network is trained and all others are frozen. Text
+            encoders take ``"frozen"``, ``"head"`` and ``"auto"``, where texts are all there is in X.
         download: whether weights that are not on this machine may be downloaded.
         device: where to train; a GPU if there is one.
         verbose: print what is picked.
@@ -153,9 +156,10 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         kind = self.kind or vectors_for(options.encoder, options.tune, X)
         seen = observe(
             OWNER, X, s, kind=kind, categorical=self.categorical, text_columns=self.text_columns,
-            text_encoder=self.text_encoder, negatives=negatives,
+            text_encoder=options.text_encoder, download=options.download, negatives=negatives,
         )  # fmt: skip
-        fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device)
+        views = text_views(seen.schema, seen.rows, seen.content, options)
+        fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device, views=views)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         self.model_ = replace(fitted.model, evidence=evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history

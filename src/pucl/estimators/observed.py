@@ -63,6 +63,7 @@ def observe(
     categorical: Any = (),
     text_columns: Any = (),
     text_encoder: str = HASHED,
+    download: bool = False,
     negatives: Any = None,
 ) -> TrainingRows:
     """Check X, s and confirmed negatives together and learn the schema.
@@ -70,6 +71,7 @@ def observe(
     `x` may be what `pucl.read` returned, which has its own s and its own negatives.
     """
     columns = {"categorical": categorical, "text_columns": text_columns, "text_encoder": text_encoder}
+    columns["download"] = download
     if isinstance(x, OwnData):
         if s is not None and s is not x.s:
             raise bad_argument(

@@ -124,6 +124,7 @@ def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, vie
         trained = train_projection(
             views, shown, objective=objective, encoder=str(pretraining.encoder), view=pretraining.view,
             config=pretraining.config, device=plan.device, watch=Watch(on_epoch=on_epoch),
+            as_scaled=torch.from_numpy(plan.schema.as_scaled),
         )  # fmt: skip
     else:
         trained = pretrain(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.device import pick_device
+from pucl.errors import bad_argument
 from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare
@@ -20,6 +21,7 @@ from pucl.fitting.label import Labels, label
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan, OnProgress, plan_fit, plan_pretraining
 from pucl.fitting.project import PROJECTION
 from pucl.fitting.recording import record_fit
+from pucl.fitting.text_views import VIEW, on_texts, with_reason
 from pucl.fitting.tune import Classifier, tune
 from pucl.labels import check_labels
 from pucl.models.model import Model
@@ -59,6 +61,7 @@ def fit(
     negative: Any = None,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
+    views: Tensor | None = None,
 ) -> FitResult:
     """Fit a model to rows as the encoder takes them.
 
@@ -79,16 +82,16 @@ def fit(
         negative: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
         device: where to train; a GPU if there is one.
         on_progress: called with the name of the stage and the share done.
+        views: of texts, on which a projection is to be trained, (n, v, d); see `text_views`.
     """
     began = time.perf_counter()
     where = pick_device(device)
-    plan, front = _planned(rows, s, schema, options, where, negative, on_progress)
+    plan, front = _planned(rows, s, schema, options, where, negative, on_progress, views)
+    compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
     with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
         settled, average = fast_first(plan)
-        if front is None or front.tune != AUTO:  # which asks for a comparison in any case
-            plan = settled
-        plan = within_time(plan)
-        encoded = encode(plan, None if front is None else front.views)
+        plan = within_time(plan if compares else settled)
+        encoded = encode(plan, views if front is None else front.views)
         comparison = compare(plan, encoded, average)
         labels = label(plan, comparison)
         classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
@@ -99,13 +102,24 @@ def fit(
 
 
 def _planned(
-    rows: Tensor, s: Any, schema: Schema, options: FitOptions, device: torch.device, negative: Any, report: Any
+    rows: Tensor,
+    s: Any,
+    schema: Schema,
+    options: FitOptions,
+    device: torch.device,
+    negative: Any,
+    report: Any,
+    views: Tensor | None,
 ) -> tuple[FitPlan, Front | None]:
     """The plan for the rows, or for their vectors by a frozen encoder; labels are checked before rows are encoded."""
     check_labels(s, n_rows=len(rows), owner=options.owner)
+    if ":" in options.text_encoder and not (schema.transform is not None and schema.transform.texts):
+        raise bad_argument(options.owner, "text_encoder", "left out for rows without text", options.text_encoder)
     options, whole = whole_network(rows, schema, options)
     front = front_of(rows, schema, options, device, report)
     if front is None:
+        if views is not None:
+            return _planned_on_views(rows, s, schema, options, device, negative, report), None
         plan = plan_fit(rows, s, schema, options, device, negative=negative, on_progress=report)
         if whole is not None and plan.pretraining is not None:
             stored = replace(plan.pretraining, stored_as=whole.stored_as, stored_options=whole.options)
@@ -119,6 +133,17 @@ def _planned(
         n_p = int(plan.labelled.sum())
         trained = plan_pretraining(asked, front.inner_schema, len(rows), n_p, device)
     return replace(plan, pretraining=trained), front
+
+
+def _planned_on_views(
+    rows: Tensor, s: Any, schema: Schema, options: FitOptions, device: torch.device, negative: Any, report: Any
+) -> FitPlan:
+    """The plan for texts on whose views a projection is trained."""
+    inner = on_texts(options)
+    plan = plan_fit(rows, s, schema, inner, device, negative=negative, on_progress=report)
+    asked = replace(inner, encoder=PROJECTION, view=VIEW)
+    trained = plan_pretraining(asked, schema, len(rows), int(plan.labelled.sum()), device)
+    return replace(plan, pretraining=None if trained is None else with_reason(trained))
 
 
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:

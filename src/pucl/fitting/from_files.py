@@ -18,6 +18,7 @@ from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import AUTO, FitOptions, OnProgress
+from pucl.fitting.text_views import text_views
 from pucl.models.folder import load_model
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
@@ -56,10 +57,13 @@ def fit_files(
         content = load(data.rows)
         schema, rows = learn_schema(
             data, content=content, categorical=reading.categorical, text_columns=reading.text_columns,
-            text_encoder=options.text_encoder,
+            text_encoder=options.text_encoder, download=options.download,
         )  # fmt: skip
         schema = replace(schema, resize=reading.size is not None)
-        fitted = fit(rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress)
+        views = text_views(schema, rows, content, options)
+        fitted = fit(
+            rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress, views=views
+        )
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     record = replace(
         fitted.model.record,

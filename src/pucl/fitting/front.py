@@ -123,7 +123,10 @@ def with_front(record: FitRecord, front: Front, options: FitOptions) -> FitRecor
 
 def _resolved(rows: Tensor, schema: Schema, options: FitOptions) -> FrozenEncoder:
     if schema.kind == "table":
-        allowed = "left out for tables; for a matrix of numbers without missing values pass kind='vector'"
+        allowed = (
+            "left out for tables; for texts use text_encoder=, for a matrix of numbers without missing values "
+            "kind='vector'"
+        )
         raise bad_argument(options.owner, "encoder", allowed, Described(name_of(options.encoder)))
     return resolve(options.encoder, rows, owner=options.owner, download=options.download)
 

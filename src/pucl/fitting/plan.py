@@ -33,7 +33,8 @@ from pucl.pseudo_labels import find_labeller
 from pucl.ranking.rows import folds_of, unlabelled_rows
 from pucl.registry import entries, get
 from pucl.selection import Leaks, find_leaks
-from pucl.texts import FAMILY, HASHED
+from pucl.texts import HASHED
+from pucl.texts import check_encoder as check_text_encoder
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
 from pucl.views import View
@@ -42,6 +43,7 @@ Bools = NDArray[np.bool_]
 OnProgress = Callable[[str, float], None]  # called with the name of the stage and the share done
 AUTO = "auto"  # leaves a choice to the data
 TUNE = ("frozen", "head", "all", AUTO)  # how far an encoder with weights of its own is tuned
+OF_TEXTS = "st:"  # encoders of this scheme take texts
 FOLDS = 5
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which no encoder is trained
 FEWEST_VECTORS = 5000  # the same for vectors
@@ -78,14 +80,20 @@ class FitOptions:
     owner: str = "PUClassifier"
 
     def __post_init__(self) -> None:
+        if isinstance(self.encoder, str) and self.encoder.startswith(OF_TEXTS):
+            if self.text_encoder not in (HASHED, self.encoder):
+                allowed = f"left out beside encoder {self.encoder!r}"
+                raise bad_argument(self.owner, "text_encoder", allowed, self.text_encoder)
+            object.__setattr__(self, "text_encoder", self.encoder)
+            object.__setattr__(self, "encoder", AUTO)
         self._check_encoder()
+        object.__setattr__(self, "text_encoder", check_text_encoder(self.text_encoder, owner=self.owner))
         if self.labeller != AUTO:  # a former name becomes the one of today
             object.__setattr__(self, "labeller", find_labeller(self.labeller, owner=self.owner).name)
         for name, family in (
             ("objective", "losses"),
             ("encoder", "encoders"),
             ("view", "views"),
-            ("text_encoder", FAMILY),
         ):
             part = getattr(self, name)
             if isinstance(part, str) and part != AUTO and not (name == "encoder" and ":" in part):
@@ -117,6 +125,8 @@ class FitOptions:
             return
         if self.tune not in TUNE:
             raise bad_argument(self.owner, "tune", f"None or one of {', '.join(TUNE)}", self.tune)
+        if self.encoder == AUTO:
+            return  # which texts may be tuned with; the rows will tell
         if not is_frozen(self.encoder, self.tune) and not (isinstance(self.encoder, nn.Module) or self.tune == "all"):
             allowed = "'all', or left out, for an encoder without weights of its own"
             raise bad_argument(self.owner, "tune", allowed, Described(f"{self.tune!r} with encoder {self.encoder!r}"))

@@ -27,11 +27,12 @@ def train_projection(
     config: TrainConfig,
     device: Device,
     watch: Watch | None = None,
+    as_scaled: Tensor | None = None,
 ) -> Pretrained:
     """An encoder of vectors, trained with pairs of stored views (n, v, k) of the same row, the row itself first.
 
     Every pair is drawn anew from the stored ones, and goes through the view of vectors: noise, dropped features and a
-    little of another row.
+    little of another row. Dimensions that are `as_scaled` (k,), such as vectors of texts, are not standardised.
     """
     count, width = views.shape[1:]
     network = make_encoder(encoder, (width,), seed=config.seed)
@@ -39,7 +40,7 @@ def train_projection(
         torch.manual_seed(config.seed + 1)
         hidden, out = config.projection
         head = projection_head(embedding_dim(network, (width,)), hidden=hidden, out=out)
-    trained = Encoder(Standardise.of(views[:, 0]), network)
+    trained = Encoder(_scaling(views[:, 0], as_scaled), network)
     run = Run(
         nn.Sequential(trained, head),
         views.flatten(1),
@@ -52,6 +53,14 @@ def train_projection(
     )
     train_together([run])
     return Pretrained(trained.cpu().eval(), run.history, run.warnings, labelled.nonzero()[:0].flatten())
+
+
+def _scaling(rows: Tensor, as_scaled: Tensor | None) -> Standardise:
+    """Rows standardised; dimensions whose scale means something keep it among themselves: one scale for all of them."""
+    scaling = Standardise.of(rows)
+    if as_scaled is not None and as_scaled.any():
+        scaling.scale[..., as_scaled] = scaling.scale[..., as_scaled].square().mean().sqrt()
+    return scaling
 
 
 def stored_view(count: int, then: str | View) -> View:

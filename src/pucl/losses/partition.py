@@ -18,7 +18,12 @@ HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 def log_partition(
-    z: Tensor, temperature: float, *, products: torch.dtype | None = None, implementation: Implementation = "auto"
+    z: Tensor,
+    temperature: float,
+    *,
+    products: torch.dtype | None = None,
+    implementation: Implementation = "auto",
+    gather_distributed: bool = True,
 ) -> Tensor:
     """Log-sum-exp of every row's similarity to all the others, those of other processes included.
 
@@ -31,24 +36,25 @@ def log_partition(
             always kept in float32 or better.
         implementation: ``"plain"`` holds the whole matrix, ``"tiled"`` a tile of it, ``"fused"`` (CUDA, Triton)
             nothing; ``"auto"`` takes the fastest that fits.
+        gather_distributed: whether the rows of other processes take part.
 
     Returns:
         log Z for every row, (m,).
     """
-    chosen = choose(z, implementation)
+    together = gather_distributed and rank_and_world()[1] > 1
+    chosen = choose(z, implementation, alone=not together)
     if chosen == "plain":
         return _plain(z, temperature)
     compute: Any = _value_op if torch.compiler.is_compiling() else _LogPartition.apply
-    out: Tensor = compute(z, 1 / temperature, products or z.dtype, chosen)
+    out: Tensor = compute(z, 1 / temperature, products or z.dtype, chosen, together)
     return out
 
 
-def choose(z: Tensor, implementation: Implementation) -> str:
+def choose(z: Tensor, implementation: Implementation, *, alone: bool = True) -> str:
     """The implementation to use for `z`; one that cannot be used there is an error."""
     if implementation not in IMPLEMENTATIONS:
         raise unknown_name("implementation", implementation, IMPLEMENTATIONS)
     fusable = z.is_cuda and z.dtype != torch.float64 and z.shape[1] <= 256 and HAS_TRITON
-    alone = rank_and_world()[1] == 1
     if implementation == "auto":
         if fusable:
             return "fused"
@@ -78,25 +84,30 @@ def _kernels(name: str) -> ModuleType:
     return tiled
 
 
-def _value(z: Tensor, scale: float, products: torch.dtype, kernels: str) -> Tensor:
-    """Log Z of the own rows against those of all processes, (m,)."""
-    rank, _ = rank_and_world()
+def _value(z: Tensor, scale: float, products: torch.dtype, kernels: str, together: bool) -> Tensor:
+    """Log Z of the own rows against those of all processes, or of this one alone, (m,)."""
     anchors = _for_products(z, products, kernels)
-    lse: Tensor = _kernels(kernels).forward(anchors, gather(anchors), rank * len(z), scale)
+    lse: Tensor = _kernels(kernels).forward(anchors, *_all_rows(anchors, together), scale)
     return lse
 
 
-def _gradient(z: Tensor, lse: Tensor, g: Tensor, scale: float, products: torch.dtype, kernels: str) -> Tensor:
+def _gradient(
+    z: Tensor, lse: Tensor, g: Tensor, scale: float, products: torch.dtype, kernels: str, together: bool
+) -> Tensor:
     """The gradient of the own rows, (m, d); similarities are computed again instead of kept.
 
     Over several processes, gathering log Z and the incoming gradients of the others gives each process the whole
     gradient of its own rows: two vectors travel instead of a matrix.
     """
-    rank, _ = rank_and_world()
     anchors, g = _for_products(z, products, kernels), g.to(lse.dtype).contiguous()
-    rows = gather(anchors), rank * len(z)
-    grad: Tensor = _kernels(kernels).backward(anchors, *rows, scale, lse, gather(lse), g, gather(g))
+    rows, of_rows = _all_rows(anchors, together), ((gather(lse), gather(g)) if together else (lse, g))
+    grad: Tensor = _kernels(kernels).backward(anchors, *rows, scale, lse, of_rows[0], g, of_rows[1])
     return grad.to(z.dtype)
+
+
+def _all_rows(anchors: Tensor, together: bool) -> tuple[Tensor, int]:
+    """The rows that anchors are contrasted with, and where the anchors begin among them."""
+    return (gather(anchors), rank_and_world()[0] * len(anchors)) if together else (anchors, 0)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -111,9 +122,9 @@ class _LogPartition(torch.autograd.Function):
     setup_context = staticmethod(_save)
 
     @staticmethod
-    def backward(ctx: Any, *g: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, *g: Tensor) -> tuple[Tensor, None, None, None, None]:
         z, lse = ctx.saved_tensors
-        return _gradient(z, lse, g[0], *ctx.options), None, None, None
+        return _gradient(z, lse, g[0], *ctx.options), None, None, None, None
 
 
 # For `torch.compile`: operators it takes as single steps, without looking into the tiles.
@@ -122,7 +133,7 @@ _gradient_op = torch.library.custom_op("pucl::log_partition_gradient", _gradient
 _value_op.register_fake(lambda z, *_: z.new_empty(len(z)))
 _gradient_op.register_fake(lambda z, *_: torch.empty_like(z, memory_format=torch.contiguous_format))
 _value_op.register_autograd(
-    lambda ctx, g: (_gradient_op(*ctx.saved_tensors, g, *ctx.options), None, None, None), setup_context=_save
+    lambda ctx, g: (_gradient_op(*ctx.saved_tensors, g, *ctx.options), None, None, None, None), setup_context=_save
 )
 
 

@@ -124,7 +124,9 @@ def _write(folder: Path, model: Model) -> None:
         )  # fmt: skip
     replace_file(folder / HEAD, bytes_of(dict(head.tensors)))
     if model.schema.arrays:
-        arrays = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in model.schema.arrays.items()}
+        arrays = {
+            name: torch.from_numpy(np.require(array, None, ("C", "W"))) for name, array in model.schema.arrays.items()
+        }
         replace_file(folder / TEXTS, bytes_of(arrays))
     if model.evidence is not None:
         replace_file(folder / EVIDENCE, bytes_of(_evidence_tensors(model.evidence)))

@@ -213,6 +213,7 @@ def learn_schema(
     categorical: Sequence[str] = (),
     text_columns: Sequence[str] = (),
     text_encoder: str = HASHED,
+    download: bool = False,
     content: Any = None,
     owner: str = OWNER,
 ) -> tuple[Schema, Tensor]:
@@ -227,7 +228,7 @@ def learn_schema(
     content = load(opened) if content is None else content
     if isinstance(content, Table):
         transform = TableTransform.fit(
-            content, categorical=categorical, text_columns=text_columns, text_encoder=text_encoder
+            content, categorical=categorical, text_columns=text_columns, text_encoder=text_encoder, download=download
         )
         rows = torch.from_numpy(transform.compact(content))
         return Schema("table", (len(transform.features),), dict(content.types), transform=transform), rows

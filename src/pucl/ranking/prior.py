@@ -26,7 +26,7 @@ from pucl.ranking.kernel_cvir import kernel_draw
 from pucl.ranking.scaling import standardised
 from pucl.ranking.separability import plausible_share
 from pucl.ranking.whitening import ranked_directions
-from pucl.registry import Entry, get
+from pucl.registry import Entry, check_options, get
 
 OWNER = "pucl.estimate_prior"
 DEFAULT_ESTIMATOR = "bbe"  # what method="auto" means, on scores as they are; rows are ranked first
@@ -82,8 +82,8 @@ def estimate_prior(
     _check_arguments(seed, confidence, folds, setting, bootstrap)
     takes = inspect.signature(entry.function).parameters
     shared = {"seed": seed, "confidence": confidence, "folds": folds}
-    known = {name: value for name, value in shared.items() if name in takes}
-    keywords = {**known, **_check_options(entry, options)}
+    check_options(entry, options)
+    keywords = {name: value for name, value in shared.items() if name in takes} | options
     if method == "auto" and rows.ndim == 2:
         _refuse(options if confidence == CONFIDENCE else {**options, "confidence": confidence})
         return _of_rows(rows.cpu(), labelled, negative, seed=seed)
@@ -151,15 +151,6 @@ def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
     if bool((rows == rows[0]).all()):
         raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
     return rows, labelled
-
-
-def _check_options(entry: Entry, options: dict[str, Any]) -> dict[str, Any]:
-    takes = inspect.signature(entry.function).parameters.values()
-    known = [parameter.name for parameter in takes if parameter.kind is parameter.KEYWORD_ONLY]
-    for name in options:
-        if name not in known:
-            raise unknown_name(f"option of {entry.name}", name, known)
-    return options
 
 
 def _check_arguments(seed: int, confidence: float, folds: int, setting: str, bootstrap: int) -> None:

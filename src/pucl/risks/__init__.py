@@ -3,18 +3,81 @@
 π is the share of positives *inside the unlabelled rows*, in every setting.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from pucl.errors import Described, bad_argument, check_share, unknown_name
+from pucl.errors import Described, bad_argument, check_share, signed_by, unknown_name
+from pucl.labels import batch_labels
+from pucl.registry import check_options, get
 from pucl.risks.margins import MarginLoss, margin_loss
 
+OWNER = "pucl.pu_risk"
+
+Risk = Callable[[Tensor, Tensor], Tensor]  # of logits (n,) and s (n,) bool
 Setting = Literal["case-control", "single-set"]
 
 SETTINGS = ("case-control", "single-set")
+
+
+def pu_risk(name: str, logits: Tensor, s: Any, *, prior: float, **options: Any) -> Tensor:
+    """The risk `name` of a batch, as a scalar tensor to call ``backward`` on. `PURisk` is the same as a module.
+
+    Args:
+        name: a registered risk, such as ``"nnpu"``.
+        logits: f(x), (n,) or (n, 1), in any floating type; the risk is computed in float32 at least.
+        s: PU labels (n,) or (n, 1), 1 for labelled positives and 0 for unlabelled rows, as bool, int or float. Others
+            than bool tensors are looked at, for which the host waits for a GPU.
+        prior: π, the share of positives among the unlabelled rows.
+        options: what else the risk takes, such as ``loss`` or ``beta``.
+    """
+    return _of_batch(OWNER, _with_options(OWNER, name, prior, options), logits, s)
+
+
+class PURisk(nn.Module):
+    """A PU risk as a module without parameters: ``PURisk("nnpu", prior=0.3)(logits, s)``.
+
+    The arguments are those of `pu_risk`, and are checked here, once. A batch may have no labelled row, or only such.
+    """
+
+    def __init__(self, name: str, *, prior: float, **options: Any) -> None:
+        super().__init__()
+        self.name, self.given = name, {"prior": prior, **options}
+        self.risk = _with_options("PURisk", name, prior, options)
+
+    def forward(self, logits: Tensor, s: Any) -> Tensor:
+        """The risk of a batch, a scalar, from logits and PU labels, each (n,) or (n, 1)."""
+        return _of_batch("PURisk", self.risk, logits, s)
+
+    def extra_repr(self) -> str:
+        """The name and the options, as they were given."""
+        return ", ".join([repr(self.name), *(f"{key}={value!r}" for key, value in self.given.items())])
+
+
+def _with_options(owner: str, name: str, prior: float, options: Mapping[str, Any]) -> Risk:
+    """The risk with its options set; on an empty batch it refuses those that are wrong."""
+    with signed_by(owner):
+        entry = get("risks", name)
+        check_options(entry, options)
+        risk: Risk = partial(entry.function, prior=prior, **options)
+        risk(torch.zeros(0), torch.zeros(0, dtype=torch.bool))
+    return risk
+
+
+def _of_batch(owner: str, risk: Risk, logits: Tensor, s: Any) -> Tensor:
+    """The risk of logits and labels that are vectors, or columns of width 1."""
+    vector = logits.flatten() if logits.ndim == 2 and logits.shape[1] == 1 else logits
+    if vector.ndim != 1 or not vector.is_floating_point():
+        allowed = "a floating-point tensor (n,) or (n, 1); of two columns, logits[:, 1] − logits[:, 0]"
+        got = Described(f"{logits.dtype} of shape {tuple(logits.shape)}")
+        raise bad_argument(owner, "logits", allowed, got)
+    if getattr(s, "ndim", 1) == 2 and s.shape[1] == 1:
+        s = s.reshape(-1)
+    return risk(vector, batch_labels(s, n_rows=len(vector), owner=owner).to(vector.device))
 
 
 @dataclass(frozen=True)

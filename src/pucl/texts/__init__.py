@@ -1,16 +1,21 @@
 """From texts to vectors: hashed n-grams with a truncated SVD, which always work, and sentence encoders."""
 
+import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pucl.errors import bad_argument, unknown_name
 from pucl.registry import get
 
 FAMILY = "text-encoders"
 HASHED = "hashed"  # the one that is used unless the user chooses another
+PREFIX = "from_"  # of the files of schemes, such as ``st`` of ``st:NAME``
 SPREAD = 4.0  # the variance of all dimensions together: a column of text counts as much as four columns of numbers
 MAX_SCALED = 2000  # texts from which the scaling is learnt, so that a slow encoder does not read all of them twice
 
@@ -61,9 +66,14 @@ class TextVectors:
     scale: Floats
 
     @classmethod
-    def fit(cls, name: str, texts: Sequence[str], *, seed: int = 0) -> "TextVectors":
-        """Learn the encoder and the scaling from training texts."""
-        encoder = _entry(name).fit(texts, seed=seed)
+    def fit(cls, name: str, texts: Sequence[str], *, seed: int = 0, download: bool = False) -> "TextVectors":
+        """Learn the encoder and the scaling from training texts; weights are fetched only if `download` allows it."""
+        scheme, colon, target = name.partition(":")
+        if colon:
+            encoder: TextEncoder = _published(scheme).open(target, download=download)
+            name = f"{scheme}:{Path(target).name}" if Path(target).is_dir() else name  # a model holds no folders
+        else:
+            encoder = _entry(name).fit(texts, seed=seed)
         if len(texts) > MAX_SCALED:
             texts = [texts[i] for i in np.random.default_rng(seed).choice(len(texts), MAX_SCALED, replace=False)]
         z = encoder.encode(texts)
@@ -93,7 +103,34 @@ class TextVectors:
         mean, scale = arrays["mean"], arrays["scale"]
         if mean.ndim != 1 or mean.shape != scale.shape or not (scale > 0).all():
             raise ValueError("the scaling of texts is damaged")
-        return cls(name, _entry(name).load(own), mean, scale)
+        scheme, colon, _ = name.partition(":")
+        encoder: TextEncoder = _published(scheme).load(own) if colon else _entry(name).load(own)
+        return cls(name, encoder, mean, scale)
+
+
+def schemes() -> tuple[str, ...]:
+    """The schemes of text encoders that people already have, such as ``st`` of ``st:NAME``."""
+    found = (module.name for module in pkgutil.iter_modules(__path__) if module.name.startswith(PREFIX))
+    return tuple(sorted(name.removeprefix(PREFIX) for name in found))
+
+
+def check_encoder(name: str, *, owner: str = "pucl") -> str:
+    """The name of a text encoder as it is today; one that is not known, or a scheme without a name, is refused."""
+    scheme, colon, target = str(name).partition(":")
+    if not colon:
+        return get(FAMILY, name).name
+    if scheme not in schemes():
+        raise unknown_name("scheme of a text encoder", scheme, schemes())
+    if not target:
+        raise bad_argument(owner, "text_encoder", f"{scheme}:NAME with a name", name)
+    return name
+
+
+def _published(scheme: str) -> Any:
+    """The class of a scheme; a ValueError where a stored name has none."""
+    if scheme not in schemes():
+        raise unknown_name("scheme of a text encoder", scheme, schemes())
+    return import_module(f"{__name__}.{PREFIX}{scheme}").TextNetwork
 
 
 def _entry(name: str) -> type[TextEncoder]:

@@ -16,8 +16,8 @@ from pucl.encoders.inputs import Encoder, Standardise, as_rows
 from pucl.encoders.projection import projection_head
 from pucl.errors import Described, bad_argument, signed_by
 from pucl.labels import check_labels
-from pucl.losses import Objective, check_options, make_objective
-from pucl.registry import get
+from pucl.losses import Objective, make_objective
+from pucl.registry import check_options, get
 from pucl.seeds import seed_of
 from pucl.training.checkpoints import Checkpoints, fingerprint
 from pucl.training.config import FREE, TrainConfig

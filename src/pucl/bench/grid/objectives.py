@@ -6,8 +6,8 @@ from itertools import product
 from pucl.bench.grid.cells import OPTIONS, UNTRAINED
 from pucl.bench.grid.decode import Option, Options, as_table, keywords
 from pucl.errors import bad_argument, blamed_on, check_known
-from pucl.losses import check_options, make_objective
-from pucl.registry import entries, get
+from pucl.losses import make_objective
+from pucl.registry import check_options, entries, get
 
 ELSEWHERE = frozenset({"temperature", "prior"})  # where grids say these
 SOME = 0.5  # in place of a prior that is known once the data are loaded

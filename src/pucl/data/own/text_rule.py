@@ -82,13 +82,13 @@ class TextRule:
 Rule = NumberRule | CategoryRule | TextRule
 
 
-def fit_text(table: Table, name: str, *, encoder: str) -> TextRule | None:
+def fit_text(table: Table, name: str, *, encoder: str, download: bool = False) -> TextRule | None:
     """What training rows say about a column of text; None where it is constant, empty, or no two texts share a word."""
     texts = present(table, name)
     if len({*texts}) < 2:
         return None
-    vectors = TextVectors.fit(encoder, texts)
-    return TextRule(name, encoder, vectors.width, not all(texts), vectors) if vectors.width else None
+    vectors = TextVectors.fit(encoder, texts, download=download)
+    return TextRule(name, vectors.name, vectors.width, not all(texts), vectors) if vectors.width else None
 
 
 def is_free_text(texts: Sequence[str], max_categories: int) -> bool:

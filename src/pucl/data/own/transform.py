@@ -22,8 +22,7 @@ from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, are_ids, fit_
 from pucl.data.own.text_rule import Rule, TextRule, fit_text, is_free_text, present
 from pucl.data.own.texts import TYPE
 from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by
-from pucl.registry import get
-from pucl.texts import FAMILY, HASHED, Arrays
+from pucl.texts import HASHED, Arrays, check_encoder
 
 VERSION = 1
 
@@ -51,6 +50,7 @@ class TableTransform:
         unknown: Unknown = "zeros",
         text_columns: Sequence[str] = (),
         text_encoder: str = HASHED,
+        download: bool = False,
     ) -> "TableTransform":
         """Learn the rules from training rows.
 
@@ -61,14 +61,15 @@ class TableTransform:
             unknown: what a category that training never saw becomes: ``"zeros"`` (with a warning) or an ``"error"``.
             text_columns: columns that hold text; others are taken for text if their values have four words or more on
                 average and more than half of them, or more than `max_categories`, differ.
-            text_encoder: a registered text encoder.
+            text_encoder: a registered text encoder, or one that you already have: ``"st:NAME"``, ``"hf:ORG/NAME"``.
+            download: whether weights of a text encoder that are not on this machine may be downloaded.
         """
         if unknown not in get_args(Unknown):
             raise bad_argument(OWNER, "unknown", "'zeros' or 'error'", unknown)
         check_count(OWNER, "max_categories", max_categories)
         table = _as_table(rows)
         _check_named(table, categorical=categorical, text_columns=text_columns)
-        encoder = get(FAMILY, text_encoder).name
+        encoder = check_encoder(text_encoder, owner=OWNER)
         rules: dict[str, Rule | None] = {}
         ids: dict[str, str] = {}
         for name in table.types:
@@ -76,7 +77,7 @@ class TableTransform:
             if kind == "ids":
                 ids[name], rules[name] = next(filter(None, present(table, name))), None
             elif kind == "text":
-                rules[name] = fit_text(table, name, encoder=encoder)
+                rules[name] = fit_text(table, name, encoder=encoder, download=download)
             elif kind == "category":
                 declared = name in categorical
                 rules[name] = fit_category(

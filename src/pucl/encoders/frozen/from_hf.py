@@ -1,18 +1,16 @@
 """``hf:ORG/NAME``: a vision network of transformers; size, mean and spread are those of its image processor."""
 
 import json
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor, nn
 
-from pucl.encoders.frozen.needs import need, not_here
 from pucl.encoders.preprocessing import Preprocess
 from pucl.encoders.shapes import Shape
 from pucl.errors import InputError, bad_argument
+from pucl.weights import folder_of, need
 
-FILES = ("*.json", "*.safetensors")  # neither code nor pickles
 LOCAL = MappingProxyType({"local_files_only": True, "trust_remote_code": False})
 BICUBIC = 3  # among the resampling methods of image processors
 
@@ -47,8 +45,8 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     """The network with its weights, from the cache of huggingface_hub or, if allowed, from its site; no remote code."""
     if len(input_shape) != 3:
         raise bad_argument(owner, "encoder", "hf:ORG/NAME for images only", f"hf:{target}")
-    transformers = need("transformers", f"'hf:{target}'", "transformers")
-    place = _place(target, owner, download)
+    transformers = need("transformers", f"encoder 'hf:{target}'", "transformers")
+    place = str(folder_of(target, f"encoder 'hf:{target}'", owner=owner, download=download))
     try:  # from a folder, so that nothing is asked of the network
         body = transformers.AutoModel.from_pretrained(place, use_safetensors=True, **LOCAL)
         processor = transformers.AutoImageProcessor.from_pretrained(place, **LOCAL)
@@ -66,17 +64,6 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     return _with(body, input_shape, **options), {**options, "config": config}
 
 
-def _place(target: str, owner: str, download: bool) -> str:
-    """The folder with the files: one that the user named, or in the cache of huggingface_hub."""
-    if Path(target).is_dir():
-        return target
-    hub = need("huggingface_hub", f"'hf:{target}'", "huggingface_hub")
-    try:
-        return str(hub.snapshot_download(target, allow_patterns=list(FILES), local_files_only=not download))
-    except Exception as error:
-        raise not_here(owner, f"hf:{target}", str(error)) from None
-
-
 def _side(size: Any, name: str) -> int:
     """The side of images by an image processor: its own, or that of the shorter edge."""
     known: Any = size if isinstance(size, dict) else vars(size)
@@ -85,7 +72,7 @@ def _side(size: Any, name: str) -> int:
 
 def build(target: str, input_shape: Shape, *, config: dict[str, Any], **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
-    transformers = need("transformers", f"'hf:{target}'", "transformers")
+    transformers = need("transformers", f"encoder 'hf:{target}'", "transformers")
     body = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(**config), trust_remote_code=False)
     return _with(body, input_shape, **options)
 

@@ -4,18 +4,18 @@ from typing import Any
 
 from torch import nn
 
-from pucl.encoders.frozen.needs import need, not_here
 from pucl.encoders.preprocessing import Preprocess, Preprocessed
 from pucl.encoders.shapes import Shape
 from pucl.errors import InputError
+from pucl.weights import need, not_here
 
 WEIGHTS = "model.safetensors"  # of its repository; pickled weights are not read
 
 
 def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tuple[nn.Module, dict[str, Any]]:
     """The network with its weights, from the cache of huggingface_hub or, if allowed, from its site."""
-    timm = need("timm", f"'timm:{target}'", "timm")
-    hub = need("huggingface_hub", f"'timm:{target}'", "huggingface_hub")
+    timm = need("timm", f"encoder 'timm:{target}'", "timm")
+    hub = need("huggingface_hub", f"encoder 'timm:{target}'", "huggingface_hub")
     published = timm.models.get_pretrained_cfg(target) if timm.is_model(target.split(".", maxsplit=1)[0]) else None
     place = getattr(published, "hf_hub_id", None)
     if place is None:
@@ -26,7 +26,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     try:
         file = hub.hf_hub_download(place, WEIGHTS, local_files_only=not download)
     except Exception as error:
-        raise not_here(owner, f"timm:{target}", str(error)) from None
+        raise not_here(owner, f"encoder 'timm:{target}'", str(error)) from None
     body = timm.create_model(target, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": file})
     settings = timm.data.resolve_model_data_config(body)
     options: dict[str, Any] = {
@@ -40,7 +40,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
 
 def build(target: str, input_shape: Shape, **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
-    timm = need("timm", f"'timm:{target}'", "timm")
+    timm = need("timm", f"encoder 'timm:{target}'", "timm")
     return _with(timm.create_model(target, pretrained=False, num_classes=0), input_shape, **options)
 
 

@@ -6,17 +6,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from pucl.encoders.frozen.needs import need, not_here
 from pucl.encoders.preprocessing import Preprocess, Preprocessed
 from pucl.encoders.shapes import Shape
 from pucl.errors import Described, InputError, bad_argument
+from pucl.weights import need, not_here
 
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # what torchvision calls the last part of its networks
 
 
 def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tuple[nn.Module, dict[str, Any]]:
     """The network with its default weights, from torch's own cache or, if allowed, from their address."""
-    models = need("torchvision.models", f"'torchvision:{target}'", "torchvision")
+    models = need("torchvision.models", f"encoder 'torchvision:{target}'", "torchvision")
     try:
         weights = models.get_model_weights(target).DEFAULT
     except ValueError as error:
@@ -24,7 +24,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     file = Path(torch.hub.get_dir()) / "checkpoints" / str(weights.url).rsplit("/", 1)[-1]
     if not file.is_file():
         if not download:
-            raise not_here(owner, f"torchvision:{target}", f"no {file}")
+            raise not_here(owner, f"encoder 'torchvision:{target}'", f"no {file}")
         weights.get_state_dict(progress=False, check_hash=True)
     body = models.get_model(target, weights=None)
     body.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
@@ -40,7 +40,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
 
 def build(target: str, input_shape: Shape, **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
-    models = need("torchvision.models", f"'torchvision:{target}'", "torchvision")
+    models = need("torchvision.models", f"encoder 'torchvision:{target}'", "torchvision")
     return _with(models.get_model(target, weights=None), input_shape, **options)
 
 
