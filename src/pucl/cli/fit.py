@@ -136,6 +136,16 @@ def fit(
     seed: Seed = None,
     device: Device = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.", rich_help_panel=OUTPUT)] = None,
+    overwrite: Annotated[
+        bool | None,
+        typer.Option(
+            "--overwrite", help="Replace the model in --out, and start an interrupted fit anew.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    resume: Annotated[
+        bool | None,
+        typer.Option("--resume", help="Go on with an interrupted fit of the same --out.", rich_help_panel=OUTPUT),
+    ] = None,
     require: Annotated[
         str | None,
         typer.Option(
@@ -163,23 +173,26 @@ def fit(
         raise bad_argument("pucl fit", "--require", " or ".join(REQUIRED), options["require"])
     from dataclasses import replace
 
-    from pucl.cli.console import progress_bar
+    from pucl.cli.resume import check_place, place_of, resumable, resumed_later
     from pucl.fitting.from_files import fit_files
     from pucl.fitting.plan import FitOptions
+    from pucl.fitting.progress import ProgressLines
+    from pucl.fitting.resuming import remove_unfinished
     from pucl.models.describe import describe
-    from pucl.models.folder import check_out, save_model
+    from pucl.models.folder import save_model
 
-    check_out(options["out"])
+    check_place(options)
     chosen = {name: options[name] for name in CHOICES if options[name] is not None}
     chosen_options = FitOptions(
         **chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit"
     )
-    with progress_bar() as report:
+    with resumed_later(options), ProgressLines("pucl fit") as report:
         model = fit_files(
             data, reading(options), chosen_options, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
-            command=_command(), on_progress=report,
+            command=_command(), on_progress=report, resumable=resumable(options),
         )  # fmt: skip
         folder = save_model(options["out"], model)
+        remove_unfinished(place_of(options))
     if options["json"]:
         typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
     else:

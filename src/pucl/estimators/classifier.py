@@ -1,5 +1,6 @@
 """PUClassifier: views, encoder, objective, pseudo-labels and head in one estimator."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +19,8 @@ from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of,
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
+from pucl.fitting.progress import ProgressLines
+from pucl.fitting.resuming import Resumable, remove_unfinished
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
@@ -69,7 +72,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             ranks hidden positives better. When not given, your own network is trained and all others are frozen.
         download: whether weights that are not on this machine may be downloaded.
         device: where to train; a GPU if there is one.
-        verbose: print what is picked.
+        verbose: show the stages of a fit as they go, on stderr, and print what is picked.
+        checkpoint: a folder where a fit saves itself. After an interruption, the same `fit` with the same data goes on
+            where it was; after success the folder is removed.
         random_state: an int, a RandomState or None; the same int gives the same model.
 
     Attributes:
@@ -114,6 +119,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         download: bool = False,
         device: Any = None,
         verbose: bool = False,
+        checkpoint: str | Path | None = None,
         random_state: Any = None,
     ) -> None:
         self.prior = prior
@@ -136,6 +142,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.download = download
         self.device = device
         self.verbose = verbose
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
     @signed_by(OWNER)
@@ -155,11 +162,18 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             OWNER, X, s, kind=kind, categorical=self.categorical, text_columns=self.text_columns,
             text_encoder=self.text_encoder, negatives=negatives,
         )  # fmt: skip
-        fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device)
+        where = None if self.checkpoint is None else Resumable(Path(self.checkpoint), names={"seed": "random_state"})
+        with ProgressLines(OWNER) if self.verbose else nullcontext() as report:
+            fitted = fit(
+                seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device,
+                on_progress=report, resumable=where,
+            )  # fmt: skip
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         self.model_ = replace(fitted.model, evidence=evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
         self._describe(X)
+        if where is not None:
+            remove_unfinished(where.folder)
         if self.verbose:
             print(self.summary())  # noqa: T201
         return self

@@ -17,10 +17,12 @@ from pucl.fitting.compare import Judged, compare
 from pucl.fitting.encode import encode, within_time
 from pucl.fitting.front import FROZEN, PROJECTION, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
-from pucl.fitting.plan import AUTO, FitOptions, FitPlan, OnProgress, plan_fit, plan_pretraining
+from pucl.fitting.plan import AUTO, FitOptions, FitPlan, plan_fit, plan_pretraining
+from pucl.fitting.progress import OnProgress
 from pucl.fitting.recording import record_fit
+from pucl.fitting.resuming import Resumable, no_empty_leftovers, open_unfinished
 from pucl.fitting.tune import Classifier, tune
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.models.model import Model
 from pucl.models.schema import Schema
 from pucl.numerics.threads import threads_for
@@ -58,6 +60,7 @@ def fit(
     negative: Any = None,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
+    resumable: Resumable | None = None,
 ) -> FitResult:
     """Fit a model to rows as the encoder takes them.
 
@@ -77,24 +80,38 @@ def fit(
         options: what the user chose.
         negative: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
         device: where to train; a GPU if there is one.
-        on_progress: called with the name of the stage and the share done.
+        on_progress: called with how far the stages are.
+        resumable: where the fit saves itself, to go on after an interruption; to be removed (`remove_unfinished`) when
+            the result is safe.
     """
     began = time.perf_counter()
     where = pick_device(device)
-    plan, front = _planned(rows, s, schema, options, where, negative, on_progress)
-    with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
-        settled, average = fast_first(plan)
-        if front is None or front.tune != AUTO:  # which asks for a comparison in any case
-            plan = settled
-        plan = within_time(plan)
-        encoded = encode(plan, None if front is None else front.views)
-        comparison = compare(plan, encoded, average)
-        labels = label(plan, comparison)
-        classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
-        result = _finish(plan, labels, classifier, began, front)
+    unfinished = None
+    if resumable is not None:
+        observed = check_labels(s, n_rows=len(rows), owner=options.owner)
+        confirmed = check_negatives(negative, observed, len(rows), options.owner)
+        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where)
+    with no_empty_leftovers(unfinished):
+        plan, front = _planned(rows, s, schema, options, where, negative, on_progress)
+        plan = replace(plan, unfinished=unfinished)
+        with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
+            result = _stages(plan, front, began)
     if front is None:
         return result
     return replace(result, model=replace(result.model, record=with_front(result.model.record, front, options)))
+
+
+def _stages(plan: FitPlan, front: Front | None, began: float) -> FitResult:
+    """Every stage after the plan."""
+    settled, average = fast_first(plan)
+    if front is None or front.tune != AUTO:  # which asks for a comparison in any case
+        plan = settled
+    plan = within_time(plan)
+    encoded = encode(plan, None if front is None else front.views)
+    comparison = compare(plan, encoded, average)
+    labels = label(plan, comparison)
+    classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
+    return _finish(plan, labels, classifier, began, front)
 
 
 def _planned(
@@ -123,9 +140,10 @@ def _planned(
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:
     """The model with calibrated logits, its record, and what is known of its rows."""
     judged, used = classifier.comparison.chosen, classifier.encoded
+    plan.progress("judging")
     head, judged = calibrate_head(plan, labels, classifier, judged)
+    plan.progress("judging", 0.5)
     record = record_fit(plan, labels, classifier, judged, round(time.perf_counter() - began, 2))
-    plan.progress("done", 1.0)
     history = [] if used.trained is None else used.trained.history
     model = Model(
         plan.schema if front is None else front.schema, classifier.encoder, used.name, head, record,

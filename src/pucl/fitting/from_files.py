@@ -16,7 +16,9 @@ from pucl.fitting.compare import CPU
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
-from pucl.fitting.plan import AUTO, FitOptions, OnProgress
+from pucl.fitting.plan import AUTO, FitOptions
+from pucl.fitting.progress import OnProgress, StageProgress
+from pucl.fitting.resuming import Resumable
 from pucl.models.folder import load_model
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
@@ -34,6 +36,7 @@ def fit_files(
     device: str | None = None,
     command: str | None = None,
     on_progress: OnProgress | None = None,
+    resumable: Resumable | None = None,
 ) -> Model:
     """Fit a model to a file or a folder.
 
@@ -45,11 +48,12 @@ def fit_files(
             negatives, and a random sample of the others.
         device: where to train.
         command: the command line, for the report.
-        on_progress: called with the name of the stage and the share done.
+        on_progress: called with how far the stages are.
+        resumable: where the fit saves itself, see `pucl.fitting.fit.fit`.
     """
     pick_device(device)  # before anything is read
     if on_progress is not None:
-        on_progress("reading", 0.0)
+        on_progress(StageProgress("reading"))
     with _recorded_warnings() as texts:
         data, n_rows = _read_some(source, reading, max_rows, options.seed)
         content = load(data.rows)
@@ -58,7 +62,12 @@ def fit_files(
             text_encoder=options.text_encoder,
         )  # fmt: skip
         schema = replace(schema, resize=reading.size is not None)
-        fitted = fit(rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress)
+        fitted = fit(
+            rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress,
+            resumable=resumable,
+        )  # fmt: skip
+    if on_progress is not None:
+        on_progress(StageProgress("saving"))
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     record = replace(
         fitted.model.record,
