@@ -1,6 +1,6 @@
 """PUClassifier: views, encoder, objective, pseudo-labels and head in one estimator."""
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of,
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
-from pucl.fitting.progress import ProgressLines
+from pucl.fitting.progress import LOGGER, ProgressLines, messages_shown
 from pucl.fitting.resuming import Resumable, remove_unfinished
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
@@ -72,7 +72,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             ranks hidden positives better. When not given, your own network is trained and all others are frozen.
         download: whether weights that are not on this machine may be downloaded.
         device: where to train; a GPU if there is one.
-        verbose: show the stages of a fit as they go, on stderr, and print what is picked.
+        verbose: show the stages of a fit as they go, on stderr, and at its end what was picked, by the logger ``pucl``.
         checkpoint: a folder where a fit saves itself. After an interruption, the same `fit` with the same data goes on
             where it was; after success the folder is removed.
         random_state: an int, a RandomState or None; the same int gives the same model.
@@ -163,7 +163,10 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             text_encoder=self.text_encoder, negatives=negatives,
         )  # fmt: skip
         where = None if self.checkpoint is None else Resumable(Path(self.checkpoint), names={"seed": "random_state"})
-        with ProgressLines(OWNER) if self.verbose else nullcontext() as report:
+        with ExitStack() as shown:
+            if self.verbose:
+                shown.enter_context(messages_shown())
+            report = shown.enter_context(ProgressLines(OWNER)) if self.verbose else None
             fitted = fit(
                 seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device,
                 on_progress=report, resumable=where,
@@ -174,8 +177,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self._describe(X)
         if where is not None:
             remove_unfinished(where.folder)
-        if self.verbose:
-            print(self.summary())  # noqa: T201
+        with messages_shown() if self.verbose else nullcontext():
+            LOGGER.info("%s", self.summary())
         return self
 
     def _options(self) -> FitOptions:

@@ -1,9 +1,11 @@
 """The stages of a fit as they are shown: a live line on a terminal, plain lines now and then in a pipe or a log."""
 
+import logging
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0  # seconds that a fit may take before the first plain line: quick ones stay silent
 PAUSE, SHARE = 10.0, 0.02  # seconds between two plain lines of one stage, or this share of the time so far
+ENOUGH = 0.2  # share of a stage from which its pace says more than what was guessed before
 BEAT = 0.25  # seconds between two looks at the clock
 
 
@@ -35,7 +38,24 @@ class StageProgress:
     seconds: float | None = None
 
 
+LOGGER = logging.getLogger("pucl")  # messages for people that are neither progress nor warnings
 OnProgress = Callable[[StageProgress], None]
+
+
+@contextmanager
+def messages_shown() -> Iterator[None]:
+    """Show the messages of the logger "pucl": where the program sends its logs, or on stdout if it has set up none."""
+    level = LOGGER.level
+    own = None if LOGGER.hasHandlers() else logging.StreamHandler(sys.stdout)
+    LOGGER.setLevel(min(logging.INFO, LOGGER.getEffectiveLevel()))
+    if own is not None:
+        LOGGER.addHandler(own)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
+        if own is not None:
+            LOGGER.removeHandler(own)
 
 
 class Clock:
@@ -59,7 +79,8 @@ class Clock:
 
     def left(self, at: StageProgress) -> float | None:
         """Seconds that the stage still takes, about; None where nothing is known."""
-        if at.done > self.first and at.done < 1:
+        known = at.done - self.first > (0.0 if at.seconds is None else ENOUGH)
+        if known and at.done < 1:
             return self.elapsed * (1 - at.done) / (at.done - self.first)
         return None if at.seconds is None or at.done >= 1 else max(0.0, at.seconds - self.elapsed)
 

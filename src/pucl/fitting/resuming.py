@@ -17,6 +17,7 @@ from pucl import __version__
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
 from pucl.fitting.plan import Bools, FitOptions
+from pucl.fitting.progress import LOGGER
 from pucl.models.folder import UNFINISHED
 from pucl.models.places import check_folder
 from pucl.training import checkpoints
@@ -98,6 +99,8 @@ def open_unfinished(
     check_place(where.folder, options.owner)
     if where.resume and is_interrupted(where.folder):
         _check_same(where, _read(where.folder), identity, options.owner)
+        stages = sorted(path.name for path in where.folder.iterdir() if path.is_dir())
+        LOGGER.info("%s: going on with the interrupted fit in %s: %s", options.owner, where.folder, ", ".join(stages))
     else:
         remove_unfinished(where.folder)
     return Unfinished(where.folder, identity)
