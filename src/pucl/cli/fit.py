@@ -1,5 +1,6 @@
 """``pucl fit`` and ``pucl prior``: from the user's data to a model, or to the share of positives in it."""
 
+import inspect
 import json
 import shlex
 import sys
@@ -37,6 +38,7 @@ from pucl.cli.options import (
     with_config,
     words,
 )  # fmt: skip
+from pucl.cli.signing import respell
 from pucl.errors import bad_argument
 
 if TYPE_CHECKING:
@@ -197,7 +199,8 @@ def fit(
         typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
     else:
         shown = replace(model.record, warnings=())  # the warnings are on stderr already
-        typer.echo(f"Model saved to {folder}\n\n{describe(shown, option='--prior')}\n\n{_next_steps(folder)}")
+        words = in_words_of_fit(describe(shown, option="--prior"))
+        typer.echo(f"Model saved to {folder}\n\n{words}\n\n{_next_steps(folder)}")
     _check_required(options["require"], model.record.verdict)
 
 
@@ -246,6 +249,11 @@ def prior(
         from pucl.models.describe import describe_prior
 
         typer.echo(f"Positives among the unlabelled rows: {describe_prior(estimate, option='--prior')}")
+
+
+def in_words_of_fit(text: str) -> str:
+    """What is said of a fit, with arguments as options of ``pucl fit``: ``encoder='mlp'`` as ``--encoder mlp``."""
+    return respell(text, {name: f"--{name.replace('_', '-')}" for name in inspect.signature(fit).parameters})
 
 
 def _check_required(word: Any, verdict: "Verdict | None") -> None:

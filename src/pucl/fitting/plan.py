@@ -97,6 +97,9 @@ class FitOptions:
             raise unknown_name("head of a model", self.head, (AUTO, *heads_of_models()))
         self._check_prior()
         check_positive(self.owner, "temperature", self.temperature)
+        if self.epochs == 0 and self.owner != "PUEncoder":
+            instead = "tune='frozen' uses an encoder that you have as it is, encoder='raw' the rows themselves"
+            raise bad_argument(self.owner, "epochs", f"a whole number ≥ 1 ({instead})", self.epochs)
         for name, low in (("epochs", 1), ("batch_size", 2)):
             if getattr(self, name) is not None:
                 check_count(self.owner, name, getattr(self, name), low=low)
@@ -119,7 +122,7 @@ class FitOptions:
         if self.tune is None:
             return
         if self.tune not in TUNE:
-            raise bad_argument(self.owner, "tune", f"None or one of {', '.join(TUNE)}", self.tune)
+            raise bad_argument(self.owner, "tune", f"one of {', '.join(TUNE)}, or left out", self.tune)
         if not is_frozen(self.encoder, self.tune) and not (isinstance(self.encoder, nn.Module) or self.tune == "all"):
             allowed = "'all', or left out, for an encoder without weights of its own"
             raise bad_argument(self.owner, "tune", allowed, Described(f"{self.tune!r} with encoder {self.encoder!r}"))

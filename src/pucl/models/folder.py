@@ -195,7 +195,8 @@ def _front(folder: Path, data: Mapping[str, bytes], network: Any) -> FrozenEncod
     about = json.loads(data[FRONT_FILES[0]])
     known = about["extra"]
     if about["name"] is None and network is None:
-        what = f"the encoder {known['name']!r} again (network= of load), as your own code is not stored with a model"
+        why = "as your own code is not stored with a model (network= of load, in Python)"
+        what = f"the encoder {known['name']!r} again, {why}"
         raise bad_argument(LOAD, "network", what, None)
     own = refill(network) if about["name"] is None else None
     loaded = load_encoder(folder, network=own, stem=FRONT)
