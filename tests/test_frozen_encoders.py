@@ -168,9 +168,7 @@ def test_tables_and_encoders_without_weights_are_refused() -> None:
 
 
 def test_no_epochs_at_all_is_spelled_frozen() -> None:
-    pointer = (
-        r"epochs must be a whole number ≥ 1 \(tune='frozen' uses an encoder that you have as it is, encoder='raw' "
-    )
+    pointer = r"epochs must be a whole number ≥ 1 \(tune='frozen' uses an encoder that you have as it is, encoder='raw'"
     with pytest.raises(InputError, match=f"PUClassifier: {pointer}"):
         PUClassifier(encoder=nn.Flatten(), epochs=0).fit(images(), S)
 
@@ -281,7 +279,7 @@ def test_the_command_takes_schemes(pucl: Command, tmp_path: Path) -> None:
     assert ran.code == 0 and "encoder onnx:means.onnx" in ran.out
     assert pucl("predict", "model", "x.npy", "--out", "scores.csv").code == 0
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == len(S) + 1
-    missing = pucl(*fit, "--encoder", "onnx:other.onnx")
+    missing = pucl(*fit, "--encoder", "onnx:other.onnx", "--overwrite")
     assert missing.code == 2 and missing.err.count("\n") == 1
     assert "encoder must be onnx:FILE" in missing.err
 
