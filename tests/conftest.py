@@ -75,6 +75,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     from pucl.cli.app import main
 
     monkeypatch.setattr(sys.modules["__main__"], "__package__", "")  # the program is pucl, not a module of pytest's
+    monkeypatch.setattr("pucl.fitting.progress.PATIENCE", 600.0)  # no lines of progress, however slow the machine is
 
     def run(*words: Any) -> Run:
         monkeypatch.setattr(sys, "argv", ["pucl", *map(str, words)])

@@ -100,7 +100,7 @@ def test_a_pipeline_can_ask_for_a_verdict(
     found = Verdict(word, "because of this")  # type: ignore[arg-type]
     monkeypatch.setattr("pucl.fitting.recording.verdict", lambda *_, **__: found)
     for words in ((), ("--json",)):
-        run = pucl(*FIT, "--require", required, *words)
+        run = pucl(*FIT, "--require", required, "--overwrite", *words)
         assert run.code == code and read_card(Path("model")).record.verdict == found
         told = f"pucl fit: --require {required} is not met; the model is saved; verdict: {found}\n" if code else ""
         assert run.err == told and "because of this" in run.out
@@ -115,7 +115,7 @@ def test_noise_is_not_useful(pucl: Command) -> None:
     run = pucl(*fit, "--require", "useful")
     assert run.code == 3 and run.err.count("\n") == 1 and "\nVerdict: do not use: a hidden positive ranks" in run.out
     assert run.err.startswith("pucl fit: --require useful is not met; the model is saved; verdict: do not use: ")
-    assert Path("model/model.json").exists() and pucl(*fit).code == 0
+    assert Path("model/model.json").exists() and pucl(*fit, "--overwrite").code == 0
 
 
 def test_an_unknown_verdict_is_refused_before_the_fit(pucl: Command) -> None:

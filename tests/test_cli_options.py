@@ -64,7 +64,7 @@ WRONG: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("fit", "--labeller", ("pulp",), "--labeller: unknown labeller 'pulp': did you mean 'pupl'?"),
     ("fit", "--head", ("forest",), "--head: unknown head"),
     ("fit", "--temperature", ("-1", "0", "nan"), "--temperature must be a finite number > 0"),
-    ("fit", "--epochs", ("0",), "--epochs must be a whole number ≥ 1; got 0"),
+    ("fit", "--epochs", ("0",), "--epochs must be a whole number ≥ 1 (--tune frozen uses an encoder that you have as "),
     ("fit", "--batch-size", ("1",), "--batch-size must be a whole number ≥ 2; got 1"),
     ("fit", "--learning-rate", ("0", "inf"), "--learning-rate must be a finite number > 0"),
     ("fit", "--device", ("tpu",), "--device must be 'cpu', 'cuda', 'cuda:1' …; got 'tpu'"),

@@ -130,7 +130,7 @@ def test_a_file_of_options_and_the_command_line_wins(pucl: Command) -> None:
     found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--prior", "0.4", "--seed", "4").out)
     assert found["prior"]["value"] == 0.4 and found["seed"] == 4 and found["rows"]["n"] == 50
     assert list(read_card("model").schema.columns) == ["age", "height", "city"]
-    found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--columns", "age").out)
+    found = json.loads(pucl("fit", "people.csv", "--config", "fit.toml", "--columns", "age", "--overwrite").out)
     assert found["seed"] == 3 and load_model("model").schema.needed == ("age",)
 
 
@@ -277,7 +277,7 @@ def test_arrays_folders_and_files_that_cannot_be(pucl: Command, tmp_path: Path) 
     ):
         assert one_line(pucl("fit", *words, *QUICK, "--out", "model"), message)
     assert pucl("fit", "mixed", "--size", "8", *QUICK, "--out", "model").code == 0
-    skipped = pucl("fit", "broken", "--skip-unreadable", *QUICK, "--out", "model")
+    skipped = pucl("fit", "broken", "--skip-unreadable", *QUICK, "--out", "other")
     assert skipped.code == 0 and skipped.err.startswith("pucl: warning: 1 of 25 images cannot be read and are skipped")
 
 
@@ -319,7 +319,7 @@ def test_a_label_of_other_numbers(pucl: Command) -> None:
     write_table(Path("twos.csv"), [[*row[:4], 2 if row[4] else 1] for row in table_rows()])
     assert one_line(pucl("fit", "twos.csv", *READ, *QUICK, "--out", "model"), "got the values [1.0, 2.0]")
     for value in ("2", "2.0"):
-        run = pucl("fit", "twos.csv", *READ, "--positive-value", value, *QUICK, "--out", "model", "--json")
+        run = pucl("fit", "twos.csv", *READ, "--positive-value", value, *QUICK, "--out", f"model-{value}", "--json")
         assert json.loads(run.out)["rows"]["labelled"] == int(S.sum())
 
 

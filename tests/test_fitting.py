@@ -20,12 +20,12 @@ from pucl.training.pretraining import Pretrained
 
 
 @pytest.mark.slow
-def test_defaults_learn_and_say_what_they_picked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_defaults_learn_and_say_what_they_picked(caplog: pytest.LogCaptureFixture) -> None:
     x, s, y = gaussians(600)
     model = PUClassifier(random_state=0, verbose=True).fit(x, s)
     assert (model.predict(x) == y).mean() > 0.95
     assert model.choices_["encoder"] == "raw" and "rarely pays on tables" in model.reasons_[0]
-    assert "Model: encoder raw" in capsys.readouterr().out
+    assert "Model: encoder raw" in caplog.text
     truth = y[s == 0].mean()
     low, high = model.prior_interval_
     assert abs(model.prior_ - truth) < 0.07 and low <= model.prior_ <= high

@@ -161,10 +161,16 @@ def test_tables_and_encoders_without_weights_are_refused() -> None:
         PUClassifier(encoder=PCA(2).fit(vectors())).fit(pd.DataFrame(vectors()), S)
     with pytest.raises(InputError, match="tune must be 'all', or left out, for an encoder without weights"):
         PUClassifier(encoder="resnet18", tune="frozen").fit(images(), S)
-    with pytest.raises(InputError, match="tune must be None or one of frozen, head, all, auto; got 'most'"):
+    with pytest.raises(InputError, match="tune must be one of frozen, head, all, auto, or left out; got 'most'"):
         PUClassifier(encoder=own_network(), tune="most").fit(images(), S)
     with pytest.raises(InputError, match="tune must be 'frozen', 'head' or 'auto' for an encoder without weights"):
         PUClassifier(encoder=PCA(2).fit(vectors()), tune="all").fit(vectors(), S)
+
+
+def test_no_epochs_at_all_is_spelled_frozen() -> None:
+    pointer = r"epochs must be a whole number ≥ 1 \(tune='frozen' uses an encoder that you have as it is, encoder='raw'"
+    with pytest.raises(InputError, match=f"PUClassifier: {pointer}"):
+        PUClassifier(encoder=nn.Flatten(), epochs=0).fit(images(), S)
 
 
 def test_a_frozen_encoder_leaves_averaged_rankers_as_the_default() -> None:
@@ -273,7 +279,7 @@ def test_the_command_takes_schemes(pucl: Command, tmp_path: Path) -> None:
     assert ran.code == 0 and "encoder onnx:means.onnx" in ran.out
     assert pucl("predict", "model", "x.npy", "--out", "scores.csv").code == 0
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == len(S) + 1
-    missing = pucl(*fit, "--encoder", "onnx:other.onnx")
+    missing = pucl(*fit, "--encoder", "onnx:other.onnx", "--overwrite")
     assert missing.code == 2 and missing.err.count("\n") == 1
     assert "encoder must be onnx:FILE" in missing.err
 

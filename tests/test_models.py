@@ -262,7 +262,7 @@ def test_what_cannot_be_written_leaves_the_old_model(folder: Path, people: Model
 def test_an_interrupted_save_never_leaves_a_mixture(
     folder: Path, monkeypatch: pytest.MonkeyPatch, moves: int, error: BaseException
 ) -> None:
-    """Four files are written and four change places; whatever fails, what loads is the old model or the new one."""
+    """Four files are written, their folder is renamed, and they are copied; what loads is one model or the other."""
     new = random_model(VECTOR, "mlp")
     whole = Path.replace
     done: list[Path] = []
@@ -276,12 +276,10 @@ def test_an_interrupted_save_never_leaves_a_mixture(
     with monkeypatch.context() as patch, suppress(RunError, KeyboardInterrupt):
         patch.setattr(Path, "replace", replace)
         save_model(folder, new)
-    if 4 <= moves < 8:
-        assert "must be a model folder, with model.json in it" in refused(folder)
-    else:
-        assert load_model(folder).schema.kind == ("table" if moves < 4 else "vector")
+    assert load_model(folder).schema.kind == ("table" if moves < 5 else "vector")
+    assert read_card(folder).schema.kind == load_model(folder).schema.kind
     assert load_model(save_model(folder, new)).schema.kind == "vector"
-    assert not (folder / "evidence.safetensors").exists() and not (folder / ".new").exists()
+    assert not [name for name in ("evidence.safetensors", ".new", ".ready") if (folder / name).exists()]
 
 
 def test_a_network_of_ones_own_must_be_given(tmp_path: Path) -> None:
@@ -297,7 +295,11 @@ def test_a_network_of_ones_own_must_be_given(tmp_path: Path) -> None:
 def test_what_a_schema_refuses(people: Model, tmp_path: Path) -> None:
     pictures = Schema("image", (1, 8, 8))
     for schema, source, message in (
-        (people.schema, np.zeros((3, 5)), "a table with 3 columns, as in training .age, city, height.; got an array"),
+        (
+            people.schema,
+            np.zeros((3, 5)),
+            "whose columns have the names of training: age, city, height; .* got an array",
+        ),
         (people.schema, tmp_path, "a table .* got the folder"),
         (VECTOR, np.zeros((3, 5), dtype=np.float32), "vectors of 4 numbers, as in training; got shape .5,."),
         (VECTOR, np.zeros((3, 8, 8), dtype=np.uint8), "kind must be 'image'"),

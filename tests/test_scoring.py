@@ -184,7 +184,7 @@ def test_grey_and_colour_become_what_training_saw(tmp_path: Path, colour: bool) 
 def test_images_of_another_size(tmp_path: Path) -> None:
     model = fitted(write_images(tmp_path / "train"))
     larger = write_images(tmp_path / "larger", side=12)
-    with pytest.raises(InputError, match=r"grey images of 8×8 .*--resize resizes files\); got shape \(1, 12, 12\)"):
+    with pytest.raises(InputError, match=r"grey images of 8×8 .*resize=True resizes files\); got shape \(1, 12, 12\)"):
         probabilities(model, larger)
     assert len(probabilities(model, larger, resize=True)) == 24
     write_images(tmp_path / "mixed", side=8, n=3)

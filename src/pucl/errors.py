@@ -11,6 +11,8 @@ from typing import Any
 # The name of what the user called (pucl.read, PUClassifier, pucl fit), at the start of an owner.
 CALLED = re.compile(r"^(?:pucl(?:\.\w+)*(?: [a-z]+)*|[A-Z]\w*)(?:\([^)]*\))?(?=[,:] |$)")
 
+MANY, FEW = 40, 6  # names of one kind from which not all are listed, and how many are then
+
 # The singular of every family.
 ENTRY: Mapping[str, str] = MappingProxyType(
     {
@@ -81,12 +83,20 @@ def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputE
 
 
 def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
-    """The error for an unknown name, with the nearest known one and the full list, ready to raise."""
+    """The error for an unknown name, with the nearest known one and the list (of very many its start), to raise."""
     family = ENTRY.get(family, family)
     names = sorted(known)
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return InputError(f"unknown {family} {str(name)!r}: {hint}known: {', '.join(names)}", unknown=str(name))
+    return InputError(f"unknown {family} {str(name)!r}: {hint}known: {some(names, MANY)}", unknown=str(name))
+
+
+def some(names: Iterable[str], most: int = 12) -> str:
+    """Names one after another; of more than `most` only the first few, and how many others there are."""
+    listed = list(names)
+    if len(listed) <= most:
+        return ", ".join(listed)
+    return f"{', '.join(listed[:FEW])} … and {len(listed) - FEW:,} more"
 
 
 def check_known(owner: str, family: str, names: Iterable[Any], known: Iterable[str]) -> None:

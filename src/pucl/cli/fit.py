@@ -1,5 +1,6 @@
 """``pucl fit`` and ``pucl prior``: from the user's data to a model, or to the share of positives in it."""
 
+import inspect
 import json
 import shlex
 import sys
@@ -37,6 +38,7 @@ from pucl.cli.options import (
     with_config,
     words,
 )  # fmt: skip
+from pucl.cli.signing import respell
 from pucl.errors import bad_argument
 
 if TYPE_CHECKING:
@@ -142,6 +144,16 @@ def fit(
     seed: Seed = None,
     device: Device = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the model.", rich_help_panel=OUTPUT)] = None,
+    overwrite: Annotated[
+        bool | None,
+        typer.Option(
+            "--overwrite", help="Replace the model in --out, and start an interrupted fit anew.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    resume: Annotated[
+        bool | None,
+        typer.Option("--resume", help="Go on with an interrupted fit of the same --out.", rich_help_panel=OUTPUT),
+    ] = None,
     require: Annotated[
         str | None,
         typer.Option(
@@ -169,28 +181,32 @@ def fit(
         raise bad_argument("pucl fit", "--require", " or ".join(REQUIRED), options["require"])
     from dataclasses import replace
 
-    from pucl.cli.console import progress_bar
+    from pucl.cli.resume import check_place, place_of, resumable, resumed_later
     from pucl.fitting.from_files import fit_files
     from pucl.fitting.plan import FitOptions
+    from pucl.fitting.progress import ProgressLines
+    from pucl.fitting.resuming import remove_unfinished
     from pucl.models.describe import describe
-    from pucl.models.folder import check_out, save_model
+    from pucl.models.folder import save_model
 
-    check_out(options["out"])
+    check_place(options)
     chosen = {name: options[name] for name in CHOICES if options[name] is not None}
     chosen_options = FitOptions(
         **chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit"
     )
-    with progress_bar() as report:
+    with resumed_later(options), ProgressLines("pucl fit") as report:
         model = fit_files(
             data, reading(options), chosen_options, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
-            command=_command(), on_progress=report,
+            command=_command(), on_progress=report, resumable=resumable(options),
         )  # fmt: skip
         folder = save_model(options["out"], model)
+        remove_unfinished(place_of(options))
     if options["json"]:
         typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
     else:
         shown = replace(model.record, warnings=())  # the warnings are on stderr already
-        typer.echo(f"Model saved to {folder}\n\n{describe(shown, option='--prior')}\n\n{_next_steps(folder)}")
+        words = in_words_of_fit(describe(shown, option="--prior"))
+        typer.echo(f"Model saved to {folder}\n\n{words}\n\n{_next_steps(folder)}")
     _check_required(options["require"], model.record.verdict)
 
 
@@ -239,6 +255,11 @@ def prior(
         from pucl.models.describe import describe_prior
 
         typer.echo(f"Positives among the unlabelled rows: {describe_prior(estimate, option=KNOWN)}")
+
+
+def in_words_of_fit(text: str) -> str:
+    """What is said of a fit, with arguments as options of ``pucl fit``: ``encoder='mlp'`` as ``--encoder mlp``."""
+    return respell(text, {name: f"--{name.replace('_', '-')}" for name in inspect.signature(fit).parameters})
 
 
 def _check_required(word: Any, verdict: "Verdict | None") -> None:

@@ -77,6 +77,8 @@ def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
 
     Example: pucl inspect model --json
     """
+    from pucl.cli.fit import in_words_of_fit
+    from pucl.errors import some
     from pucl.models.describe import describe
     from pucl.models.folder import read_card
 
@@ -85,9 +87,10 @@ def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
         about = {"format": card.format, "written_by": card.written_by, "schema": card.schema.to_dict()}
         typer.echo(json.dumps(about | card.record.to_dict(), ensure_ascii=False))
         return
-    columns = ", ".join(card.schema.needed) or " × ".join(map(str, card.schema.shape))
+    columns = some(card.schema.needed) or " × ".join(map(str, card.schema.shape))
     written = f"Saved by pucl {card.written_by} (format {card.format})."
-    typer.echo(f"{describe(card.record, option='--prior')}\nInput: {columns}.\n{written}")
+    shown = in_words_of_fit(describe(card.record, option="--prior"))
+    typer.echo(f"{shown}\nInput: {columns}.\n{written}")
 
 
 def report(

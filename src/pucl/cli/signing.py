@@ -1,7 +1,9 @@
 """Errors in the words of the command line: signed by the verb, about its options."""
 
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
@@ -47,13 +49,14 @@ class Verb(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         try:
-            return super().invoke(ctx)
+            with _warnings_in_words_of(_spellings(ctx)):
+                return super().invoke(ctx)
         except InputError as error:
             _sign(error, ctx)
             raise
         except RunError as error:
             reason = CALLED.sub("", str(error), count=1).removeprefix(": ")
-            error.args = (f"{command_of(ctx)}: {reason}",)
+            error.args = (f"{command_of(ctx)}: {respell(reason, _spellings(ctx))}",)
             raise
 
 
@@ -85,16 +88,36 @@ def _say_number(error: Any, verb: Verb, given: list[str], command: str) -> None:
 
 
 def _sign(error: InputError, context: Any) -> None:
-    spelled = {
-        param.name: max(param.opts, key=len) if param.param_type_name == "option" else param.name.upper()
-        for param in context.command.params
-    }
+    spelled = _spellings(context)
     argument = error.argument
     if error.unknown and not argument:
         argument = _giver(error.unknown, context.params, spelled)
     elif CALLED.match(error.owner):
         argument = " and ".join(_spell(part, spelled) for part in argument.split(" and "))
-    error.sign(command_of(context), argument=argument, problem=_respell(error.problem, spelled))
+    error.sign(command_of(context), argument=argument, problem=respell(error.problem, spelled))
+
+
+def _spellings(context: Any) -> dict[str, str]:
+    """What the user types for every parameter of a verb."""
+    return {
+        param.name: max(param.opts, key=len) if param.param_type_name == "option" else param.name.upper()
+        for param in context.command.params
+    }
+
+
+@contextmanager
+def _warnings_in_words_of(spelled: Mapping[str, str]) -> Iterator[None]:
+    """Warnings raised inside name options."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        before(respell(str(message), spelled), *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _spell(argument: str, spelled: Mapping[str, str]) -> str:
@@ -104,13 +127,15 @@ def _spell(argument: str, spelled: Mapping[str, str]) -> str:
     return " ".join((next(options, PLAIN.get(name, name) if not rest else name), *rest))
 
 
-def _respell(problem: str, spelled: Mapping[str, str]) -> str:
-    """A sentence with ``size=`` or ``resume=True`` written as options."""
-    return re.sub(
-        r"\b([a-z]\w*)=(?:True|None)?(?![\w'\"(\[])",
-        lambda match: spelled.get(match[1], match[0]),
-        problem,
-    )
+def respell(text: str, spelled: Mapping[str, str]) -> str:
+    """A text with ``size=``, ``resume=True`` or ``tune='all'`` written as options: ``--tune all``."""
+
+    def option(match: re.Match[str]) -> str:
+        known = (spelled[name] for name in PARAMETERS.get(match[1], (match[1],)) if name in spelled)
+        flag = next(known, None)
+        return match[0] if flag is None else f"{flag} {match[2]}" if match[2] else flag
+
+    return re.sub(r"(?<![-\w])([a-z]\w*)=(?:True|None|'([^']*)')?(?![\w'\"(\[{])", option, text)
 
 
 def _giver(name: str, given: Mapping[str, Any], spelled: Mapping[str, str]) -> str:

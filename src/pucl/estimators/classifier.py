@@ -1,5 +1,6 @@
 """PUClassifier: views, encoder, objective, pseudo-labels and head in one estimator."""
 
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +19,8 @@ from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of,
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
+from pucl.fitting.progress import LOGGER, ProgressLines, messages_shown
+from pucl.fitting.resuming import Resumable, remove_unfinished
 from pucl.fitting.text_views import text_views
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
@@ -72,7 +75,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             encoders take ``"frozen"``, ``"head"`` and ``"auto"``, where texts are all there is in X.
         download: whether weights that are not on this machine may be downloaded.
         device: where to train; a GPU if there is one.
-        verbose: print what is picked.
+        verbose: show the stages of a fit as they go, on stderr, and at its end what was picked, by the logger ``pucl``.
+        checkpoint: a folder where a fit saves itself. After an interruption, the same `fit` with the same data goes on
+            where it was; after success the folder is removed.
         random_state: an int, a RandomState or None; the same int gives the same model.
 
     Attributes:
@@ -117,6 +122,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         download: bool = False,
         device: Any = None,
         verbose: bool = False,
+        checkpoint: str | Path | None = None,
         random_state: Any = None,
     ) -> None:
         self.prior = prior
@@ -139,6 +145,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.download = download
         self.device = device
         self.verbose = verbose
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
     @signed_by(OWNER)
@@ -159,13 +166,23 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             text_encoder=options.text_encoder, download=options.download, negatives=negatives,
         )  # fmt: skip
         views = text_views(seen.schema, seen.rows, seen.content, options)
-        fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device, views=views)
+        where = None if self.checkpoint is None else Resumable(Path(self.checkpoint), names={"seed": "random_state"})
+        with ExitStack() as shown:
+            if self.verbose:
+                shown.enter_context(messages_shown())
+            report = shown.enter_context(ProgressLines(OWNER)) if self.verbose else None
+            fitted = fit(
+                seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device,
+                on_progress=report, resumable=where, views=views,
+            )  # fmt: skip
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
         self.model_ = replace(fitted.model, evidence=evidence)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
         self._describe(X)
-        if self.verbose:
-            print(self.summary())  # noqa: T201
+        if where is not None:
+            remove_unfinished(where.folder)
+        with messages_shown() if self.verbose else nullcontext():
+            LOGGER.info("%s", self.summary())
         return self
 
     def _options(self) -> FitOptions:

@@ -1,6 +1,7 @@
 """Rankers of tables and vectors, averaged: fitted once, judged out of sample, stored as one head."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -43,7 +44,6 @@ def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
     """The averaged rankers where they are used, and the plan without pretraining if they separate the classes."""
     if not plan.averages:
         return plan, None
-    plan.progress("ranking", 0.1)
     average = average_rankers(plan)
     if plan.schema.kind == "table" and plan.pretraining is None:
         return plan, average  # there is nothing slower to try
@@ -59,7 +59,7 @@ def average_rankers(plan: FitPlan) -> Average:
     rows, mean, scale = rows_to_rank(
         plan.schema, plan.rows, plan.features, plan.labelled.numpy(), plan.negatives, plan.options.seed
     )
-    ranked, skipped = rank_all(rows, deadline=plan.deadline)
+    ranked, skipped = rank_all(rows, deadline=plan.deadline, on_progress=partial(plan.progress, "ranking"))
     used = [each for each in ranked if each.weight > 0]
     members = [
         Member(each.name, _head(each, mean, scale), each.takes, reference_scores(each.score), each.weight)

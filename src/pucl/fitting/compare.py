@@ -2,8 +2,9 @@
 
 import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -140,7 +141,6 @@ class Comparison:
 
 def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | None = None) -> Comparison:
     """Judge every candidate on folds hidden from it, and choose; `average` was judged by out-of-sample scores."""
-    plan.progress("comparing", 0.8)
     judged = []
     if average is not None:
         candidate = Candidate(RAW, encoded[RAW].z, AVERAGE, BLEND, tuple(range(plan.n_folds)))
@@ -148,7 +148,7 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | No
     candidates = candidates_of(plan, encoded)
     others = judge(
         candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed, negative=plan.negative,
-        deadline=plan.deadline, required=not judged,
+        deadline=plan.deadline, required=not judged, on_progress=partial(plan.progress, "comparing"),
     )  # fmt: skip
     judged += others
     skipped = tuple(candidate.name for candidate in candidates[len(others) :])
@@ -208,19 +208,23 @@ def judge(
     negative: Tensor | None = None,
     deadline: float | None = None,
     required: bool = True,
+    on_progress: Callable[[float, str], None] = lambda _done, _name: None,
 ) -> list[Judged]:
     """Logits of every fold a candidate is judged on, from heads fitted to the other folds.
 
     Heads of one labeller share its labels. After the deadline no other candidate is begun; with `required`, the first
-    is judged in any case.
+    is judged in any case. `on_progress` is called with the share that is done and the name of the next candidate.
     """
     judged: list[Judged] = []
     known: dict[tuple[str, str, int], PseudoLabels] = {}
+    done, parts = 0, sum(len(candidate.folds) for candidate in candidates)
     for candidate in candidates:
         if (judged or not required) and deadline is not None and time.perf_counter() > deadline:
             break
         logits = np.full(len(labelled), np.nan)
         for k in candidate.folds:
+            on_progress(done / parts, candidate.name)
+            done += 1
             used, key = fold != k, (candidate.encoder, candidate.labeller, k)
             if key not in known:
                 known[key] = candidate.label(used, labelled, prior=prior, seed=seed, negative=negative)

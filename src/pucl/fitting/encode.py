@@ -19,9 +19,11 @@ from pucl.ranking.prior import estimate_prior
 from pucl.ranking.thresholds import inside_unit_interval
 from pucl.selection.diagnostics import memorised
 from pucl.training.pretraining import Pretrained, pretrain
+from pucl.training.progress import loss_text
 from pucl.training.reporting import Epoch, Watch
 
 TRAINED = "trained"
+TIMING = "timing"  # what a fit keeps of the time its epochs take
 PROBE_STEPS, FOR_TRAINING = 3, 0.5  # steps that are timed, and the share of the time left that training may take
 MAX_PER_IMAGE, MAX_IN_ALL = 1 << 15, 1 << 28  # values of an image, and of all, up to which raw pixels are compared
 
@@ -85,6 +87,20 @@ def within_time(plan: FitPlan) -> FitPlan:
     pretraining = plan.pretraining
     if pretraining is None or plan.deadline is None:
         return plan
+    epochs = _epochs_within(plan, plan.deadline, pretraining)
+    if epochs >= pretraining.config.epochs:
+        return plan
+    if epochs < 1:
+        return replace(plan, pretraining=None, out_of_time=True)
+    return replace(plan, pretraining=pretraining.shortened(epochs))
+
+
+def _epochs_within(plan: FitPlan, deadline: float, pretraining: PretrainingPlan) -> int:
+    """How many epochs there is time for; a resumed fit keeps to what it found before."""
+    known = None if plan.unfinished is None else plan.unfinished.load(TIMING)
+    if known is not None:
+        return int(known[1]["epochs"])
+    plan.progress("timing", detail="a few steps of the encoder's training")
     config = replace(pretraining.config, epochs=1, compile=False)
     few = min(len(plan.labelled), PROBE_STEPS * config.batch_size)
     chosen = torch.cat([plan.labelled.nonzero()[:2, 0], (~plan.labelled).nonzero()[: max(2, few - 2), 0]])
@@ -96,12 +112,10 @@ def within_time(plan: FitPlan) -> FitPlan:
     )  # fmt: skip
     now = time.perf_counter()
     epoch = (now - began) * len(plan.labelled) / len(chosen)
-    epochs = int(FOR_TRAINING * (plan.deadline - now) / epoch)
-    if epochs >= pretraining.config.epochs:
-        return plan
-    if epochs < 1:
-        return replace(plan, pretraining=None, out_of_time=True)
-    return replace(plan, pretraining=pretraining.shortened(epochs))
+    epochs = int(FOR_TRAINING * (deadline - now) / epoch)
+    if plan.unfinished is not None:
+        plan.unfinished.keep(TIMING, {}, {"epochs": epochs})
+    return epochs
 
 
 def encode_raw(rows: Tensor, device: Device, *, use_pca: bool = False, seed: int = 0) -> Encoded:
@@ -113,24 +127,32 @@ def encode_raw(rows: Tensor, device: Device, *, use_pca: bool = False, seed: int
 
 def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, views: Tensor | None) -> Encoded:
     """The encoder trained with the labels of the first folds hidden."""
+    last = [""]
 
     def on_epoch(epoch: Epoch) -> None:
-        plan.progress(f"pretraining, loss {epoch.loss:.3f}", 0.75 * epoch.number / epoch.of)
+        last[0] = f", loss {loss_text(epoch.loss)}"
 
-    labelled, options = plan.labelled, plan.options
+    def on_step(done: int, of: int) -> None:
+        epoch = -(-done * pretraining.config.epochs // of)
+        plan.progress("pretraining", done / of, f"epoch {epoch} of {pretraining.config.epochs}{last[0]}")
+
+    plan.progress("pretraining", detail=f"{pretraining.config.epochs} epochs")
+    labelled, options, unfinished = plan.labelled, plan.options, plan.unfinished
+    where = None if unfinished is None else unfinished.pretraining
     shown = labelled & (plan.fold >= plan.hidden_folds)
     if views is not None:
         objective = make_objective(pretraining.objective, temperature=options.temperature, prior=prior)
+        watch = Watch(on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None)
         trained = train_projection(
             views, shown, objective=objective, encoder=str(pretraining.encoder), view=pretraining.view,
-            config=pretraining.config, device=plan.device, watch=Watch(on_epoch=on_epoch),
+            config=pretraining.config, device=plan.device, watch=watch,
             as_scaled=torch.from_numpy(plan.schema.as_scaled),
         )  # fmt: skip
     else:
         trained = pretrain(
             plan.features, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,
             temperature=options.temperature, prior=prior, config=pretraining.config, device=plan.device,
-            on_epoch=on_epoch,
+            on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None,
         )  # fmt: skip
     name = pretraining.encoder if isinstance(pretraining.encoder, str) else pretraining.stored_as
     z = embed(trained.encoder, plan.features)

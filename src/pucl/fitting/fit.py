@@ -18,12 +18,14 @@ from pucl.fitting.compare import Judged, compare
 from pucl.fitting.encode import encode, within_time
 from pucl.fitting.front import FROZEN, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
-from pucl.fitting.plan import AUTO, FitOptions, FitPlan, OnProgress, plan_fit, plan_pretraining
+from pucl.fitting.plan import AUTO, FitOptions, FitPlan, plan_fit, plan_pretraining
+from pucl.fitting.progress import OnProgress
 from pucl.fitting.project import PROJECTION
 from pucl.fitting.recording import record_fit
+from pucl.fitting.resuming import Resumable, no_empty_leftovers, open_unfinished
 from pucl.fitting.text_views import VIEW, on_texts, with_reason
 from pucl.fitting.tune import Classifier, tune
-from pucl.labels import check_labels
+from pucl.labels import check_labels, check_negatives
 from pucl.models.model import Model
 from pucl.models.schema import Schema
 from pucl.numerics.threads import threads_for
@@ -61,6 +63,7 @@ def fit(
     negative: Any = None,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
+    resumable: Resumable | None = None,
     views: Tensor | None = None,
 ) -> FitResult:
     """Fit a model to rows as the encoder takes them.
@@ -81,24 +84,38 @@ def fit(
         options: what the user chose.
         negative: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
         device: where to train; a GPU if there is one.
-        on_progress: called with the name of the stage and the share done.
+        on_progress: called with how far the stages are.
+        resumable: where the fit saves itself, to go on after an interruption; to be removed (`remove_unfinished`) when
+            the result is safe.
         views: of texts, on which a projection is to be trained, (n, v, d); see `text_views`.
     """
     began = time.perf_counter()
     where = pick_device(device)
-    plan, front = _planned(rows, s, schema, options, where, negative, on_progress, views)
-    compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
-    with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
-        settled, average = fast_first(plan)
-        plan = within_time(plan if compares else settled)
-        encoded = encode(plan, views if front is None else front.views)
-        comparison = compare(plan, encoded, average)
-        labels = label(plan, comparison)
-        classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
-        result = _finish(plan, labels, classifier, began, front)
+    unfinished = None
+    if resumable is not None:
+        observed = check_labels(s, n_rows=len(rows), owner=options.owner)
+        confirmed = check_negatives(negative, observed, len(rows), options.owner)
+        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where)
+    with no_empty_leftovers(unfinished):
+        plan, front = _planned(rows, s, schema, options, where, negative, on_progress, views)
+        plan = replace(plan, unfinished=unfinished)
+        compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
+        with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
+            result = _stages(plan, front, views if front is None else front.views, began, compares=compares)
     if front is None:
         return result
     return replace(result, model=replace(result.model, record=with_front(result.model.record, front, options)))
+
+
+def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: float, *, compares: bool) -> FitResult:
+    """Every stage after the plan; what `compares` is not settled by the fast rankers alone."""
+    settled, average = fast_first(plan)
+    plan = within_time(plan if compares else settled)
+    encoded = encode(plan, views)
+    comparison = compare(plan, encoded, average)
+    labels = label(plan, comparison)
+    classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
+    return _finish(plan, labels, classifier, began, front)
 
 
 def _planned(
@@ -149,9 +166,10 @@ def _planned_on_views(
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:
     """The model with calibrated logits, its record, and what is known of its rows."""
     judged, used = classifier.comparison.chosen, classifier.encoded
+    plan.progress("judging")
     head, judged = calibrate_head(plan, labels, classifier, judged)
+    plan.progress("judging", 0.5)
     record = record_fit(plan, labels, classifier, judged, round(time.perf_counter() - began, 2))
-    plan.progress("done", 1.0)
     history = [] if used.trained is None else used.trained.history
     model = Model(
         plan.schema if front is None else front.schema, classifier.encoder, used.name, head, record,

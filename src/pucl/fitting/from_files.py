@@ -17,7 +17,9 @@ from pucl.fitting.compare import CPU
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
-from pucl.fitting.plan import AUTO, FitOptions, OnProgress
+from pucl.fitting.plan import AUTO, FitOptions
+from pucl.fitting.progress import OnProgress, StageProgress
+from pucl.fitting.resuming import Resumable
 from pucl.fitting.text_views import text_views
 from pucl.models.folder import load_model
 from pucl.models.model import Model
@@ -36,6 +38,7 @@ def fit_files(
     device: str | None = None,
     command: str | None = None,
     on_progress: OnProgress | None = None,
+    resumable: Resumable | None = None,
 ) -> Model:
     """Fit a model to a file or a folder.
 
@@ -47,11 +50,12 @@ def fit_files(
             negatives, and a random sample of the others.
         device: where to train.
         command: the command line, for the report.
-        on_progress: called with the name of the stage and the share done.
+        on_progress: called with how far the stages are.
+        resumable: where the fit saves itself, see `pucl.fitting.fit.fit`.
     """
     pick_device(device)  # before anything is read
     if on_progress is not None:
-        on_progress("reading", 0.0)
+        on_progress(StageProgress("reading"))
     with _recorded_warnings() as texts:
         data, n_rows = _read_some(source, reading, max_rows, options.seed)
         content = load(data.rows)
@@ -62,8 +66,11 @@ def fit_files(
         schema = replace(schema, resize=reading.size is not None)
         views = text_views(schema, rows, content, options)
         fitted = fit(
-            rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress, views=views
-        )
+            rows, data.s, schema, options, negative=data.negative, device=device, on_progress=on_progress,
+            resumable=resumable, views=views,
+        )  # fmt: skip
+    if on_progress is not None:
+        on_progress(StageProgress("saving"))
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     record = replace(
         fitted.model.record,

@@ -13,7 +13,8 @@ from pucl.encoders.frozen.views import view_vectors
 from pucl.encoders.plain import RAW
 from pucl.errors import Described, RunWarning, bad_argument
 from pucl.fitting.encode import TRAINED
-from pucl.fitting.plan import AUTO, FitOptions, OnProgress, name_of
+from pucl.fitting.plan import AUTO, FitOptions, name_of
+from pucl.fitting.progress import OnProgress, StageProgress
 from pucl.fitting.project import PROJECTION
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
@@ -89,7 +90,9 @@ def front_of(
 
     def tell(share: float) -> None:
         if on_progress is not None:
-            on_progress(f"encoding with {encoder.name}", 0.1 * share)
+            on_progress(StageProgress("encoding", share, f"with {encoder.name}"))
+
+    tell(0.0)
 
     tune = options.tune or FROZEN
     vectors = embed_frozen(encoder, rows, owner=options.owner, device=device, on_progress=tell)

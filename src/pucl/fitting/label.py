@@ -42,7 +42,7 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
     A π that was not given is an estimate where the out-of-fold scores separate the classes, or where confirmed
     negatives may be a random sample of all negatives, and a bound otherwise, see `plausible_share`.
     """
-    plan.progress("labelling", 0.9)
+    plan.progress("labelling")
     candidate, averaged = comparison.chosen.candidate, comparison.averaged
     if averaged is not None:
         score = torch.from_numpy(averaged.logits)

@@ -2,9 +2,9 @@
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from pucl.errors import (
     is_number,
     unknown_name,
 )
+from pucl.fitting.progress import OnProgress, StageProgress
 from pucl.heads.stored import heads_of_models
 from pucl.labels import check_labels, check_negatives
 from pucl.models.record import TrainingChoices
@@ -39,8 +40,10 @@ from pucl.training.config import TrainConfig
 from pucl.training.pretraining import default_view
 from pucl.views import View
 
+if TYPE_CHECKING:
+    from pucl.fitting.resuming import Unfinished
+
 Bools = NDArray[np.bool_]
-OnProgress = Callable[[str, float], None]  # called with the name of the stage and the share done
 AUTO = "auto"  # leaves a choice to the data
 TUNE = ("frozen", "head", "all", AUTO)  # how far an encoder with weights of its own is tuned
 OF_TEXTS = "st:"  # encoders of this scheme take texts
@@ -102,6 +105,9 @@ class FitOptions:
             raise unknown_name("head of a model", self.head, (AUTO, *heads_of_models()))
         self._check_prior()
         check_positive(self.owner, "temperature", self.temperature)
+        if self.epochs == 0 and self.owner != "PUEncoder":
+            instead = "tune='frozen' uses an encoder that you have as it is, encoder='raw' the rows themselves"
+            raise bad_argument(self.owner, "epochs", f"a whole number ≥ 1 ({instead})", self.epochs)
         for name, low in (("epochs", 1), ("batch_size", 2)):
             if getattr(self, name) is not None:
                 check_count(self.owner, name, getattr(self, name), low=low)
@@ -124,7 +130,7 @@ class FitOptions:
         if self.tune is None:
             return
         if self.tune not in TUNE:
-            raise bad_argument(self.owner, "tune", f"None or one of {', '.join(TUNE)}", self.tune)
+            raise bad_argument(self.owner, "tune", f"one of {', '.join(TUNE)}, or left out", self.tune)
         if self.encoder == AUTO:
             return  # which texts may be tuned with; the rows will tell
         if not is_frozen(self.encoder, self.tune) and not (isinstance(self.encoder, nn.Module) or self.tune == "all"):
@@ -189,7 +195,8 @@ class FitPlan:
         settled: fast rankers separate the classes, so that nothing slower is tried.
         out_of_time: there was no time for a single epoch of the encoder's training.
         leaks: columns that give the label away, and labelled rows that stand in U again.
-        on_progress: called with the name of the stage and the share done.
+        on_progress: called with how far the stages are.
+        unfinished: where the fit saves itself; None if it does not.
     """
 
     rows: Tensor
@@ -206,6 +213,7 @@ class FitPlan:
     out_of_time: bool = False
     leaks: Leaks = NO_LEAKS
     on_progress: OnProgress | None = None
+    unfinished: "Unfinished | None" = None
 
     @property
     def prior(self) -> float | None:
@@ -254,10 +262,10 @@ class FitPlan:
         """How many folds are hidden from the encoder: two, so that one can be judged with the labels of the other."""
         return 2 if self.n_folds >= 4 else 1
 
-    def progress(self, stage: str, done: float) -> None:
-        """Report the stage of the fit and the share done."""
+    def progress(self, stage: str, done: float = 0.0, detail: str = "", seconds: float | None = None) -> None:
+        """Report how far a stage of the fit is."""
         if self.on_progress is not None:
-            self.on_progress(stage, done)
+            self.on_progress(StageProgress(stage, done, detail, seconds))
 
 
 def plan_fit(

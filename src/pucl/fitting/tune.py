@@ -12,7 +12,7 @@ from pucl.fitting.compare import Candidate, Comparison, Judged, choose, head_of
 from pucl.fitting.encode import Encoded
 from pucl.fitting.plan import FitPlan
 from pucl.heads import LinearHead
-from pucl.heads.finetune import TuneConfig, fine_tune, self_train
+from pucl.heads.finetune import TuneConfig, fine_tune, ready_to_tune, self_train
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.pretraining import default_view
 from pucl.views import View, make_view
@@ -20,6 +20,7 @@ from pucl.views import View, make_view
 # Fixed labels suit an encoder that is good already, labels that the network renews one that is not (LOG.md).
 FIXED, RENEWED = MODES = ("fixed labels", "renewed labels")
 FIXED_SCALE = 0.3  # of the encoder's learning rate with fixed labels
+HEAD = ("head weight", "head bias")  # what is kept besides the tensors of an encoder
 CROPS = (0.5, 1.0)  # milder than in pretraining
 
 
@@ -51,15 +52,13 @@ def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLab
     head = head_of(comparison.chosen.candidate, used.z, plan.labelled, pseudo, plan.options.seed)
     if not plan.options.fine_tune or used.trained is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, comparison)
-    plan.progress("fine-tuning", 0.92)
     mode, judged = choose_mode(plan, comparison.chosen, used.encoder)
     everything = (*comparison.judged, *judged)
     if mode is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, replace(comparison, judged=everything))
-    encoder, head = fine_tuned(
-        plan.features, plan.labelled, pseudo, used.encoder, mode, seed=plan.options.seed, device=plan.device
-    )
-    encoder, best = encoder.cpu(), len(comparison.judged) + MODES.index(mode)
+    plan.progress("fine-tuning", len(MODES) / (len(MODES) + 1), f"{mode}, all rows")
+    encoder, head = _kept(plan, f"fine-tuned on {mode}", torch.ones_like(plan.labelled), pseudo, used.encoder, mode)
+    best = len(comparison.judged) + MODES.index(mode)
     return Classifier(
         used, encoder, head, embed(encoder, plan.features), mode, replace(comparison, judged=everything, best=best)
     )
@@ -75,14 +74,33 @@ def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | 
     candidate = replace(frozen.candidate, folds=(0,))
     pseudo = candidate.label(used, labelled, prior=plan.prior, seed=seed, negative=plan.negative)
     judged = []
-    for mode in MODES:
-        own, head = fine_tuned(rows[used], labelled[used], pseudo, encoder, mode, seed=seed, device=plan.device)
+    for number, mode in enumerate(MODES):
+        plan.progress("fine-tuning", number / (len(MODES) + 1), f"{mode}, to be judged")
+        own, head = _kept(plan, f"judged on {mode}", used, pseudo, encoder, mode)
         logits = np.full(len(labelled), np.nan)
         with torch.no_grad():
             logits[~used.numpy()] = head(embed(own, rows[~used])).double().numpy()
         judged.append(Judged(_named(candidate, mode), logits))
     names = [*MODES, None]
     return names[choose([*judged, frozen], labelled.numpy(), plan.negatives)], judged
+
+
+def _kept(
+    plan: FitPlan, stage: str, used: Tensor, pseudo: PseudoLabels, encoder: Encoder, mode: str
+) -> tuple[Encoder, LinearHead]:
+    """`fine_tuned` on some rows, or what an interrupted fit has kept of it."""
+    known = None if plan.unfinished is None else plan.unfinished.load(stage)
+    if known is not None:
+        tensors = known[0]
+        own = ready_to_tune(encoder, plan.features)
+        own.load_state_dict({name: value for name, value in tensors.items() if name not in HEAD})
+        return own.eval().requires_grad_(False), LinearHead(*(tensors[name] for name in HEAD))
+    own, head = fine_tuned(
+        plan.features[used], plan.labelled[used], pseudo, encoder, mode, seed=plan.options.seed, device=plan.device
+    )
+    if plan.unfinished is not None:
+        plan.unfinished.keep(stage, {**own.state_dict(), **dict(zip(HEAD, (head.weight, head.bias), strict=True))})
+    return own, head
 
 
 def fine_tuned(

@@ -36,6 +36,7 @@ WEIGHT_DECAY = 0.01
 MAX_BATCH, MIN_STEPS = 1024, 16  # rows of a batch, batches of an epoch
 MIN_LABELLED_SHARE = 0.05  # of a batch of `self_train`
 Function = TypeVar("Function", bound=Callable[..., Any])
+Network = TypeVar("Network", bound=nn.Module)
 # The network before an epoch, and its number → targets within [0, 1] and weights of the rows, (n,) each.
 Targets = Callable[[Normed, int], tuple[Tensor, Tensor]]
 
@@ -264,11 +265,17 @@ def _tune(
 
 def _start(rows: _TuningRows, encoder: nn.Module) -> Normed:
     """A copy of the encoder with its linear head."""
-    own = copy.deepcopy(encoder).to(rows.x.device).requires_grad_(True)
-    if rows.x.ndim == 4:  # quicker on every device
-        own.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    own = ready_to_tune(encoder, rows.x)
     z = embed(own, rows.x).to(rows.x.device)
     return Normed(own, z, linear(z, rows.labelled, rows.pseudo))
+
+
+def ready_to_tune(encoder: Network, x: Tensor) -> Network:
+    """A copy of the encoder on the device of the rows, with its weights as training lays them out."""
+    own = copy.deepcopy(encoder).to(x.device).requires_grad_(True)
+    if x.ndim == 4:  # quicker on every device
+        own.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return own
 
 
 class _Training:

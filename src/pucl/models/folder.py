@@ -41,7 +41,8 @@ PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has, with mode
 FRONT = "front"  # the stem of the files of a frozen encoder
 FRONT_FILES = (f"{FRONT}.json", f"{FRONT}.safetensors")
 OPTIONAL = (EVIDENCE, TEXTS, *FRONT_FILES)
-NEW = ".new"  # where a model is written before it replaces another
+NEW, READY = ".new", ".ready"  # where a model is written, and what is whole and about to replace another
+UNFINISHED = ".fit"  # what an interrupted fit has saved, in the folder of its model to be
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
 PICKLE_START = b"\x80"  # of every pickle since Python 2.3
@@ -62,8 +63,8 @@ def check_out(folder: str | Path) -> None:
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise bad_argument(SAVE, f"folder {folder}", "a folder", Described("a file"))
-    if folder.is_dir() and not (folder / MODEL).is_file():
-        other = {path.name for path in folder.iterdir()} - {*PARTS, *OPTIONAL, NEW}
+    if folder.is_dir() and not is_model(folder):
+        other = {path.name for path in folder.iterdir()} - {*PARTS, *OPTIONAL, NEW, READY, UNFINISHED}
         if other:
             allowed = "new, empty or a model that is to be replaced"
             raise bad_argument(SAVE, f"folder {folder}", allowed, Described(f"one with {min(other)} in it"))
@@ -72,10 +73,10 @@ def check_out(folder: str | Path) -> None:
 
 @signed_by(SAVE)
 def save_model(folder: str | Path, model: Model) -> Path:
-    """Write the model into a folder. An interruption leaves the old model, the new one, or none that loads.
+    """Write the model into a folder. Whatever interrupts this, what loads is the old model or the new one, whole.
 
-    Everything is written to a sub-folder first. Then the old model.json is removed, the new files replace the old
-    ones, and the new model.json comes last.
+    Everything is written to a sub-folder first. When that gets its final name, it is what loads. Then its files replace
+    the old ones, and it is removed.
 
     Args:
         folder: made when missing; an existing model is replaced, a folder with other files is refused.
@@ -87,11 +88,9 @@ def save_model(folder: str | Path, model: Model) -> Path:
     try:
         shutil.rmtree(new, ignore_errors=True)
         _write(new, model)
-        (folder / MODEL).unlink(missing_ok=True)
-        for name in OPTIONAL:
-            (folder / name).unlink(missing_ok=True)
-        for path in sorted(new.iterdir(), key=lambda path: path.name == MODEL):
-            path.replace(folder / path.name)
+        _settle(folder)  # what an interruption has left
+        new.replace(folder / READY)
+        _settle(folder)
     except OSError as error:
         raise RunError(f"{SAVE}: cannot write to {folder}: {error.strerror or error}") from None
     finally:
@@ -100,6 +99,29 @@ def save_model(folder: str | Path, model: Model) -> Path:
             with suppress(OSError):  # it holds a model now
                 folder.rmdir()
     return folder
+
+
+def is_model(folder: str | Path) -> bool:
+    """Whether a folder holds a model."""
+    return (_current(Path(folder)) / MODEL).is_file()
+
+
+def _current(folder: Path) -> Path:
+    """Where the files of a model are that load: in its folder, or beside them until they have been replaced."""
+    return folder / READY if (folder / READY / MODEL).is_file() else folder
+
+
+def _settle(folder: Path) -> None:
+    """Put the files of a model that is whole in the place of the old ones."""
+    ready = folder / READY
+    if (ready / MODEL).is_file():
+        names = sorted((path.name for path in ready.iterdir()), key=lambda name: name == MODEL)
+        for name in names:
+            replace_file(folder / name, (ready / name).read_bytes())
+        for name in {*OPTIONAL} - {*names}:
+            (folder / name).unlink(missing_ok=True)
+        (ready / MODEL).unlink()
+    shutil.rmtree(ready, ignore_errors=True)
 
 
 def _write(folder: Path, model: Model) -> None:
@@ -143,9 +165,9 @@ def load_model(folder: str | Path, *, network: Any = None) -> Model:
         network: a module to fill, for a model whose encoder is not a registered one; or the user's own function or
             transformer that it was fitted with.
     """
-    folder = Path(folder)
     content = _read(folder)
-    _no_pickles(folder)
+    _no_pickles(Path(folder))
+    folder = _current(Path(folder))
     data = {name: _checked(folder / name, expected) for name, expected in content["files"].items()}
     texts = (
         {name: tensor.numpy() for name, tensor in _tensors(folder / TEXTS, data[TEXTS]).items()}
@@ -175,7 +197,8 @@ def _front(folder: Path, data: Mapping[str, bytes], network: Any) -> FrozenEncod
     about = json.loads(data[FRONT_FILES[0]])
     known = about["extra"]
     if about["name"] is None and network is None:
-        what = f"the encoder {known['name']!r} again (network= of load), as your own code is not stored with a model"
+        why = "as your own code is not stored with a model (network= of load, in Python)"
+        what = f"the encoder {known['name']!r} again, {why}"
         raise bad_argument(LOAD, "network", what, None)
     own = refill(network) if about["name"] is None else None
     loaded = load_encoder(folder, network=own, stem=FRONT)
@@ -207,9 +230,11 @@ def _record_key(format_: int) -> str:
 
 def _read(folder: str | Path) -> dict[str, Any]:
     """The content of model.json, after its checksum, format and keys were checked."""
-    path = Path(folder) / MODEL
+    path = _current(Path(folder)) / MODEL
     if not path.is_file():
-        raise bad_argument(LOAD, "folder", f"a model folder, with {MODEL} in it", str(folder))
+        interrupted = (Path(folder) / UNFINISHED).is_dir()
+        got = Described(f"{str(folder)!r}, whose fit was interrupted ('pucl fit … --resume' goes on)")
+        raise bad_argument(LOAD, "folder", f"a model folder, with {MODEL} in it", got if interrupted else str(folder))
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -20,7 +20,7 @@ from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import is_frame
 from pucl.data.own.texts import TextFiles, TextRows, is_texts
 from pucl.encoders.inputs import as_rows
-from pucl.errors import Described, InputError, bad_argument
+from pucl.errors import Described, InputError, bad_argument, some
 from pucl.texts import HASHED, Arrays
 
 OWNER = "pucl"
@@ -111,7 +111,11 @@ class Schema:
         if isinstance(rows, TextRows | TextFiles) and self.only_text is not None:
             return replace(rows, name=self.only_text)
         if self.kind == "table" and not named and tuple(rows.schema) != tuple(self.columns):
-            raise self._misfit(owner, f"an array of {len(rows.schema)} features")
+            names = f"a frame or file whose columns have the names of training: {some(self.given)}"
+            if path is None:
+                names += "; pd.DataFrame(X, columns=[…]) names those of an array, in that order"
+            width = len(rows.schema)
+            raise bad_argument(owner, "X", names, Described(f"an array of {width:,} columns without names"))
         return self._as_trained(rows, size, owner)
 
     @property
@@ -164,11 +168,10 @@ class Schema:
         """What the model takes, and what came instead."""
         shape = "×".join(map(str, self.shape[1:]))
         channels = {1: "grey", 3: "colour"}.get(self.shape[0], f"{self.shape[0]}-channel")
-        names = ", ".join(self.columns)
         allowed = {
             "image": f"{channels} images of {shape} within [{self.low:g}, {self.low + self.span:g}] or of uint8, "
-            "as in training (--resize resizes files)",
-            "table": f"a table with {len(self.columns)} columns, as in training ({names[:80]})",
+            "as in training (resize=True resizes files)",
+            "table": f"a table with the {len(self.columns)} columns of training ({some(self.given)})",
             "vector": f"vectors of {self.shape[0]} numbers, as in training",
         }
         return bad_argument(owner, "X", allowed[self.kind], Described(got))

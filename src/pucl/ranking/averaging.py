@@ -131,7 +131,11 @@ MEMBERS = (  # the cheapest first; the choice is explained in LOG.md
 
 
 def rank_all(
-    rows: TableRows, *, deadline: float | None = None, members: Sequence[Member] = MEMBERS
+    rows: TableRows,
+    *,
+    deadline: float | None = None,
+    members: Sequence[Member] = MEMBERS,
+    on_progress: Callable[[float, str, float], None] = lambda _done, _name, _seconds: None,
 ) -> tuple[list[Ranked], list[str]]:
     """Every ranker fitted and weighed, and the names of those that were left out because time was short.
 
@@ -139,12 +143,16 @@ def rank_all(
         rows: training rows.
         deadline: `time.perf_counter()` by which all should be done; the first is fitted in any case.
         members: the rankers, the cheapest first.
+        on_progress: called with the share of the work that is done, the name of the next ranker, and about how many
+            seconds all of them take.
     """
     ranked: list[Ranked] = []
     skipped: list[str] = []
     free = ~rows.labelled if rows.negative is None else ~rows.labelled & ~rows.negative
-    for member in members:
-        if ranked and deadline is not None and time.perf_counter() + member.seconds(rows) > deadline:
+    cost = [member.seconds(rows) for member in members]
+    for number, member in enumerate(members):
+        on_progress(sum(cost[:number]) / sum(cost), member.names[0], sum(cost))
+        if ranked and deadline is not None and time.perf_counter() + cost[number] > deadline:
             skipped.extend(member.names)
             continue
         for name, (fitted, score) in zip(member.names, member.fit(rows), strict=True):

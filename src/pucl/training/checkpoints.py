@@ -41,19 +41,19 @@ class Checkpoints:
 
     Attributes:
         folder: of the checkpoints of this one run; made when it is not there.
-        every: epochs between checkpoints.
+        every: epochs between checkpoints; None for as often as takes a twentieth of the time at most.
         keep: how many of the newest are kept.
     """
 
     folder: Path
-    every: int = 10
+    every: int | None = 10
     keep: int = 2
 
     def __post_init__(self) -> None:
         if not isinstance(self.folder, str | os.PathLike):
             raise bad_argument("Checkpoints", "folder", "a path", self.folder)
         object.__setattr__(self, "folder", Path(self.folder))
-        for name in ("every", "keep"):
+        for name in ("every", "keep") if self.every is not None else ("keep",):
             object.__setattr__(self, name, check_count("Checkpoints", name, getattr(self, name)))
 
 

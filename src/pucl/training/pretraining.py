@@ -60,6 +60,7 @@ def pretrain(
     config: TrainConfig | None = None,
     device: str | torch.device | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
+    on_step: Callable[[int, int], None] = lambda _done, _all: None,
     progress: bool = False,
     log: str | Path | None = None,
     tensorboard: str | Path | None = None,
@@ -83,6 +84,7 @@ def pretrain(
         config: how to train; by default `TrainConfig()`, with a batch no larger than the data.
         device: where to train; a GPU if there is one.
         on_epoch: called after every epoch, with its loss, learning rate, speed and health.
+        on_step: called after every step, with the steps that are done and all steps.
         progress: show a live bar on the terminal.
         log: file that gets one JSON line per epoch.
         tensorboard: folder for TensorBoard.
@@ -96,8 +98,9 @@ def pretrain(
         raise bad_argument(OWNER, "checkpoints", "given with resume=True", checkpoints)
     log, tensorboard = (None if file is None else Path(file) for file in (log, tensorboard))
     watch = Watch(
-        on_epoch=on_epoch, progress=progress, log=log, tensorboard=tensorboard, checkpoints=checkpoints, resume=resume
-    )
+        on_epoch=on_epoch, on_step=on_step, progress=progress, log=log, tensorboard=tensorboard,
+        checkpoints=checkpoints, resume=resume,
+    )  # fmt: skip
     prepared = prepare(
         x, s, objective=objective, encoder=encoder, view=view, temperature=temperature, prior=prior, classes=classes,
         config=config, device=device, watch=watch, **options,

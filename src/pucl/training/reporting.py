@@ -50,6 +50,7 @@ class Watch:
 
     Attributes:
         on_epoch: called with the `Epoch` after every epoch, on every process.
+        on_step: called after every step, with the steps that are done and all steps.
         progress: show a live bar, if stderr is a terminal.
         log: file for one JSON line per epoch.
         tensorboard: folder for TensorBoard.
@@ -61,6 +62,7 @@ class Watch:
     """
 
     on_epoch: Callable[[Epoch], None] = lambda _: None
+    on_step: Callable[[int, int], None] = lambda _done, _all: None
     progress: bool = False
     log: Path | None = None
     tensorboard: Path | None = None
@@ -97,6 +99,7 @@ class Reporter:
         """After every step."""
         self.last = result
         self.bar.update(self.run.at, self._mean_loss, self.run.config.batch_size)
+        self.watch.on_step(self.run.at, self.run.total)
 
     def epoch(self) -> None:
         """After every epoch."""

@@ -1,7 +1,9 @@
 """The training loop over rows, labels, a view, a network and an objective; it knows no registered names."""
 
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +24,9 @@ from pucl.training.state import restore, save
 from pucl.training.update import Result, Update
 from pucl.views import View
 from pucl.views.row_generator import rows_generator
+
+SAVING = 20  # how many times as long as saving itself takes a run goes on before it is saved again
+OVERDUE = 30.0  # seconds after which it is saved within an epoch
 
 
 class Run:
@@ -78,6 +83,7 @@ class Run:
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
         self.at = 0  # steps taken
+        self.saved, self.saving = time.perf_counter(), 0.0  # when it was last saved, and the seconds that took
         self.running = torch.zeros((), device=device)  # sum of the losses of this epoch
         self.history: list[Epoch] = []
         self.warnings: list[str] = []
@@ -97,11 +103,13 @@ class Run:
                 for result in self._epoch(update):
                     reporter.step(result)
                     yield self.at
-                    if stop.requested and self.at % self.per_epoch:
-                        stop.leave(save(self))
+                    if self.at % self.per_epoch and (stop.requested or self._overdue()):
+                        saved = self._save()
+                        if stop.requested:
+                            stop.leave(saved)
                 with self._on_stream():
                     reporter.epoch()
-                saved = save(self) if self._due() or stop.requested else None
+                saved = self._save() if self._due() or stop.requested else None
                 if stop.requested:
                     stop.leave(saved)
             self._join_streams()
@@ -179,7 +187,25 @@ class Run:
 
     def _due(self) -> bool:
         where, epoch = self.watch.checkpoints, self.at // self.per_epoch
-        return where is not None and (epoch % where.every == 0 or self.at == self.total)
+        if where is None or self.at == self.total:
+            return where is not None
+        if where.every is None:
+            return time.perf_counter() - self.saved >= SAVING * self.saving
+        return epoch % where.every == 0
+
+    def _overdue(self) -> bool:
+        """Whether a run that saves itself by the clock should do so within an epoch."""
+        where = self.watch.checkpoints
+        by_clock = where is not None and where.every is None
+        return by_clock and time.perf_counter() - self.saved >= max(OVERDUE, SAVING * self.saving)
+
+    def _save(self) -> Path | None:
+        self._join_streams()
+        began = time.perf_counter()
+        path = save(self)
+        self.saved = time.perf_counter()
+        self.saving = self.saved - began
+        return path
 
     def _on_stream(self) -> AbstractContextManager[object]:
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)

@@ -12,7 +12,7 @@ from pucl.data.own.batch import OWNER, PASS, Batch, Table, need
 from pucl.data.own.columns import matrix_of, type_of, values_of
 from pucl.data.own.dates import date_of, parts_of
 from pucl.data.own.scan import Scan, scan_frame
-from pucl.errors import Described, bad_argument
+from pucl.errors import Described, bad_argument, some
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def table_rows(
     if kind == "table" or (kind is None and not vectors):
         return TableRows(scan, "table", chosen, id_column)
     if vectors and len(chosen) > 1:
-        got = Described(f"the columns {', '.join(chosen)}")
+        got = Described(f"the columns {some(chosen)}")
         raise bad_argument(OWNER, "columns", f"one column of vectors alone, such as [{vectors[0]!r}]", got)
     odd = next((name for name in chosen if types[name] not in ("number", "bool", "vector")), None)
     if odd is not None:

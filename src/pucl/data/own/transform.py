@@ -21,7 +21,7 @@ from pucl.data.own.opening import open_rows
 from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, are_ids, fit_category, fit_number
 from pucl.data.own.text_rule import Rule, TextRule, fit_text, is_free_text, present
 from pucl.data.own.texts import TYPE
-from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by
+from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by, some
 from pucl.texts import HASHED, Arrays, check_encoder
 
 VERSION = 1
@@ -188,7 +188,7 @@ def _check_named(table: Table, **named: Sequence[str]) -> None:
             raise bad_argument(OWNER, argument, "a list of columns", names)
         absent = [name for name in names if name not in table.types]
         if absent:
-            raise bad_argument(OWNER, argument, f"columns of the table ({', '.join(table.types)})", absent[0])
+            raise bad_argument(OWNER, argument, f"columns of the table ({some(table.types)})", absent[0])
     both = sorted({*named["categorical"]} & {*named["text_columns"]})
     if both:
         raise bad_argument(OWNER, "text_columns", "columns that are not in categorical", both[0])
@@ -218,7 +218,7 @@ def _explain(table: Table, dropped: Sequence[str], ids: Mapping[str, str]) -> No
         raise bad_argument(OWNER, "the table", "columns with at least two different values", got)
     constant = [name for name in dropped if name not in ids and date_of(name) is None]
     if constant:
-        warnings.warn(f"constant columns are dropped: {', '.join(map(repr, constant))}", stacklevel=4)
+        warnings.warn(f"constant columns are dropped: {some(map(repr, constant))}", stacklevel=4)
     for name, example in ids.items():
         shown = f"such as {example[:30]!r}; categorical= takes it as categories, text_columns= as text"
         warnings.warn(f"column {name!r} is left out: it holds names or ids, {shown}", stacklevel=4)
