@@ -55,7 +55,7 @@ def many(pucl: Command) -> Command:
 LINES = (
     (
         ("fit", "people.csv", *READ, "--encoder", "timm:x", "--out", "m"),
-        "missing values pass --kind vector; got ",
+        "missing values --kind vector; got ",
     ),
     (("fit", "pictures", "--out", "m"), "--skip-unreadable leaves it out"),
     (("fit", "people.csv", "--out", "m"), "given: --positives, --label, or files"),

@@ -90,6 +90,7 @@ def estimate_prior_of_files(
     """Estimate π of a file or a folder, from the embedding of a model or from the rows; ``"auto"`` as a fit does."""
     if method != AUTO:
         get("priors", method)
+    check_count("pucl", "seed", seed, low=0)
     loaded = load_model(model) if model is not None else None
     data, _ = _read_some(source, reading, max_rows, seed)
     if loaded is not None:
