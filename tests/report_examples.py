@@ -135,7 +135,10 @@ def schema_of(fit: Fit) -> Schema:
 
 
 def candidate(name: str, auc: float, accuracy: float, *, chosen: bool = False) -> CandidateScores:
-    return CandidateScores(name, chosen, Estimate(auc, 0.009), Estimate(accuracy, 0.014))
+    difference = None if chosen else Estimate(auc - 0.981, 0.006)
+    return CandidateScores(
+        name, chosen, Estimate(auc, 0.009), Estimate(accuracy, 0.014), difference=difference, hidden=80
+    )
 
 
 def epoch(k: int) -> EpochRecord:

@@ -139,6 +139,39 @@ def test_estimates_and_their_meaning_are_in_the_text() -> None:
     assert "15 November 2025, 12:17 UTC" in text and "3 min 12 s" in text
 
 
+def test_tiles_are_what_people_act_on() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    tiles = re.search(r'<dl class="tiles">(.*?)</dl>', page)
+    assert tiles is not None
+    assert re.findall("<dt>(.*?)</dt>", tiles[1]) == [
+        "Positives among the unlabelled", "Rows called positive", "Precision", "Recall of hidden positives",
+        "Lift in the top 5%",
+    ]  # fmt: skip
+
+
+def test_candidates_have_the_figures_that_decided() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    row = page[page.index(">linear <") :].partition("</tr>")[0]
+    assert "0.974 ± 0.009" in row and "−0.007 ± 0.006" in row and ">80<" in row and "0.949" not in row
+    assert "must be higher there by more than one standard error" in page
+
+
+def test_what_does_not_vary_is_said_and_not_drawn() -> None:
+    fit = vector()
+    record, evidence = record_of(fit), evidence_of(fit)
+    history = tuple(replace(each, dim=128, rows=256) for each in record.history)
+    page = render(replace(record, history=history), evidence)
+    assert [one["name"] for one in data_of(page)["history"]] == ["loss", "alignment", "learning_rate"]
+    assert "the same in all epochs: dim 128, rows 256." in page
+    same = render(record, replace(evidence, held_logit=np.ones_like(evidence.held_logit)))
+    assert "all held-out rows have the same score" in same and "separation" not in data_of(same)
+    assert set(sections_of(page)) - set(sections_of(same)) == {"threshold"}
+    flat = render(record, replace(evidence, place=np.ones_like(evidence.place)))
+    assert "all rows have the same embedding" in flat and "map" not in data_of(flat)
+
+
 # What users write
 
 

@@ -12,7 +12,7 @@ from pucl.selection.lift import Lift
 from pucl.selection.scores import Estimate, PUScores, RankingScores
 from pucl.selection.verdict import Verdict, Word
 
-VERSION = 3  # of the stored record; version 1 is the ``about`` of models of format 1, 2 has no verdict
+VERSION = 4  # of the stored record; version 1 is the ``about`` of models of format 1, 2 has no verdict, 3 no importance
 OWNER = "pucl.load_model"
 FROM_FILES = ("source", "source_rows", "id_column", "created", "command")
 METRICS = tuple(field.name for field in fields(PUScores) if field.type is Estimate)
@@ -76,16 +76,22 @@ class CandidateScores:
     Attributes:
         name: of the candidate.
         chosen: whether the model uses it.
-        auc: chance that a positive scores above a negative; above an unlabelled row, where π is only bounded.
+        pu_auc: chance that a hidden positive scores above an unlabelled row, by which candidates are compared; on the
+            rows hidden from this one, which may be others than those hidden from the next.
         accuracy: on the unlabelled rows; None where π is only bounded.
         weight: how much it counts in an average of several, a share; None where nothing was averaged.
+        difference: by how much the AUC is above that of the chosen one on the rows that both were judged on; None for
+            the chosen one, and where there are none.
+        hidden: how many positives were hidden from it.
     """
 
     name: str
     chosen: bool = False
-    auc: Estimate | None = None
+    pu_auc: Estimate | None = None
     accuracy: Estimate | None = None
     weight: float | None = None
+    difference: Estimate | None = None
+    hidden: int | None = None
 
 
 @dataclass(frozen=True)
@@ -234,7 +240,7 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         prior=prior,
         choices=_choices(content["choices"]),
         reasons=_texts(content["reasons"]),
-        candidates=tuple(map(_candidate, _list(content["candidates"]))),
+        candidates=tuple(_candidate(each, prior) for each in _list(content["candidates"])),
         metrics=_metrics(content["metrics"], _optional(_number, content.get("metrics_prior")) or prior.value),
         verdict=_optional(_verdict, content.get("verdict")),
         lift=tuple(map(_lift, _list(content.get("lift", ())))),
@@ -271,10 +277,21 @@ def _choices(content: Mapping[str, Any]) -> Choices:
     return Choices(encoder, labeller, head, training, _optional(_text, content["fine_tuned"]))
 
 
-def _candidate(content: Mapping[str, Any]) -> CandidateScores:
-    auc, accuracy = (_optional(_estimate, content.get(name)) for name in ("auc", "accuracy"))
+def _candidate(content: Mapping[str, Any], prior: PriorEstimate) -> CandidateScores:
+    """A candidate; up to version 3, ``auc`` was against unlabelled rows only for bounds and averaged rankers."""
+    former = _optional(_estimate, content.get("auc"))
     weight = _optional(_share, content.get("weight"))
-    return CandidateScores(_text(content["name"]), content.get("chosen") is True, auc, accuracy, weight)
+    names = ("pu_auc", "accuracy", "difference")
+    pu_auc, accuracy, difference = (_optional(_estimate, content.get(name)) for name in names)
+    return CandidateScores(
+        _text(content["name"]),
+        content.get("chosen") is True,
+        former if pu_auc is None and (prior.is_bound or weight is not None) else pu_auc,
+        accuracy,
+        weight,
+        difference,
+        _optional(_count, content.get("hidden")),
+    )
 
 
 def _prior(content: Mapping[str, Any]) -> PriorEstimate:
