@@ -92,6 +92,7 @@ def record_of(fit: Fit) -> FitRecord:
         metrics=pu_scores(fit.logit[held], fit.labelled[held], prior=fit.prior),
         verdict=Verdict("useful", "a hidden positive ranks above 91% of the unlabelled rows (± 2%; chance is 50%)"),
         lift=lift(fit.logit[held], fit.labelled[held]),
+        importance={"worst radius": Estimate(0.08, 0.02), "mean texture": Estimate(0.01, 0.02)},
         diagnostics=(
             "The embedding groups the positives: held-out labelled positives lie in rich clusters (AUC 0.91).",
             "Clusters rich in positives hold 93% of the held-out labelled positives and 31% of the unlabelled rows.",
@@ -225,6 +226,7 @@ def hostile() -> tuple[FitRecord, Evidence, Schema]:
         warnings=(HOSTILE,),
         diagnostics=(f"Warning: {HOSTILE}",),
         reasons=(HOSTILE,),
+        importance={HOSTILE: Estimate(0.1, 0.01)},
         created=HOSTILE,
         pucl_version=HOSTILE,
         fingerprint="{{script}}",

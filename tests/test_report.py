@@ -40,7 +40,7 @@ from report_examples import (
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 OPTIONAL = (
     *("created", "seconds", "fingerprint", "source", "reasons", "candidates", "metrics", "diagnostics", "warnings"),
-    *("history", "command", "verdict", "lift"),
+    *("history", "command", "verdict", "lift", "importance"),
 )
 
 
@@ -92,7 +92,9 @@ def test_page_is_well_formed(page: str) -> None:
 
 
 def test_page_has_every_section(page: str) -> None:
-    expected = "verdict summary warnings prior separation threshold review map training method diagnostics reproduce"
+    expected = (
+        "verdict summary warnings prior separation threshold columns review map training method diagnostics reproduce"
+    )
     assert sections_of(page) == expected.split()
 
 
@@ -158,6 +160,13 @@ def test_candidates_have_the_figures_that_decided() -> None:
     assert "must be higher there by more than one standard error" in page
 
 
+def test_columns_are_shown_with_their_errors() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    assert '<tr class="chosen"><th scope="row">worst radius</th>' in page and "0.080 ± 0.020" in page
+    assert '<tr><th scope="row">mean texture</th>' in page and "1 of 2 columns matter" in page
+
+
 def test_what_does_not_vary_is_said_and_not_drawn() -> None:
     fit = vector()
     record, evidence = record_of(fit), evidence_of(fit)
@@ -199,10 +208,15 @@ def test_json_cannot_end_its_element() -> None:
 @pytest.mark.parametrize("key", OPTIONAL)
 def test_missing_sections_are_left_out(key: str) -> None:
     record, evidence = record_of(vector()), evidence_of(vector())
-    empty: dict[str, Any] = {key: () if isinstance(getattr(record, key), tuple) else None}
+    nothing = {tuple: (), dict: {}}.get(type(getattr(record, key)))
+    empty: dict[str, Any] = {key: nothing}
     page, without = render(record, evidence), render(replace(record, **empty), evidence)
     assert page != without and not Outline(without).open and data_of(without)
-    gone = key if key in ("warnings", "diagnostics", "verdict") else {"history": "training"}.get(key)
+    gone = (
+        key
+        if key in ("warnings", "diagnostics", "verdict")
+        else {"history": "training", "importance": "columns"}.get(key)
+    )
     assert set(sections_of(page)) - set(sections_of(without)) == ({gone} - {None})
 
 

@@ -87,6 +87,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         scores_: estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`;
             only ``pu_auc``, ``recall`` and ``found``, which need no π, where π is a bound. With confirmed negatives
             also ``specificity`` and ``pn_auc``.
+        importance_: of the columns of a table, largest first: an `Estimate` by name, how far `pu_auc` drops when the
+            column is shuffled, with its standard error; empty for other rows.
         score_ranges_: (lowest, highest) precision, F1 and accuracy over the plausible π; only where π is a bound.
         model_: the `Model` itself.
     """
@@ -179,6 +181,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.prior_is_bound_ = record.prior.is_bound
         self.choices_, self.reasons_ = record.choices.to_dict(), list(record.reasons)
         self.scores_, self.score_ranges_ = metrics_to_dict(record.metrics), dict(record.score_ranges)
+        self.importance_ = dict(record.importance)
         self.verdict_ = str(record.verdict or "")
         self.lift_ = {each.share: {"value": each.value, "error": each.error} for each in record.lift}
         columns = self.model_.schema.given

@@ -30,12 +30,16 @@ class Average:
         skipped: names of rankers for which there was no time.
         head: all of them as one, rows → logits.
         logits: of every row by models that did not see it, (n,).
+        mean: of the features, for members that take them standardised.
+        scale: of the features.
     """
 
     ranked: tuple[Ranked, ...]
     skipped: tuple[str, ...]
     head: Blend
     logits: Floats
+    mean: Floats
+    scale: Floats
 
 
 def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
@@ -68,7 +72,7 @@ def average_rankers(plan: FitPlan) -> Average:
     ]
     average = averaged_score(used)
     inside = np.clip(average, 0.25 / len(average), 1 - 0.25 / len(average))
-    return Average(tuple(ranked), tuple(skipped), Blend(members, expand), np.log(inside / (1 - inside)))
+    return Average(tuple(ranked), tuple(skipped), Blend(members, expand), np.log(inside / (1 - inside)), mean, scale)
 
 
 def _head(ranked: Ranked, mean: Floats, scale: Floats) -> StoredHead:

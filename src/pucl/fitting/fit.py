@@ -124,7 +124,8 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
     """The model with calibrated logits, its record, and what is known of its rows."""
     judged, used = classifier.comparison.chosen, classifier.encoded
     head, judged = calibrate_head(plan, labels, classifier, judged)
-    record = record_fit(plan, labels, classifier, judged, round(time.perf_counter() - began, 2))
+    record = record_fit(plan, labels, classifier, judged)
+    record = replace(record, seconds=round(time.perf_counter() - began, 2))
     plan.progress("done", 1.0)
     history = [] if used.trained is None else used.trained.history
     model = Model(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pucl.errors import is_number
 from pucl.fitting.compare import Comparison, Judged
 from pucl.fitting.encode import Encoded
+from pucl.fitting.importance import column_importance
 from pucl.fitting.label import Labels
 from pucl.fitting.plan import FitPlan, name_of
 from pucl.fitting.reasons import contest_of, reasons_of
@@ -40,7 +41,7 @@ MOST_DIAGNOSED = 10_000  # rows of P, and of U
 MOST_COLUMNS = 1024  # that a simple rival looks at
 
 
-def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged, seconds: float) -> FitRecord:
+def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged) -> FitRecord:
     """What the fit was made of and how good it is estimated to be.
 
     `judged` is the chosen candidate, with the threshold of the model.
@@ -65,12 +66,12 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         metrics=metrics,
         verdict=NOT_JUDGED if metrics is None else _verdict(plan, hidden, prior),
         lift=() if metrics is None else lift(hidden.logits, hidden.labelled, negatives=hidden.negative),
+        importance={} if comparison.averaged is None else column_importance(plan, comparison.averaged),
         score_ranges=score_ranges(metrics, prior.low, prior.high) if metrics is not None and prior.is_bound else {},
         diagnostics=tuple(_diagnostics(plan, used, labels.pseudo)),
         warnings=(*plan.leaks.messages, *(() if trained is None else trained.warnings)),
         history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
         seed=plan.options.seed,
-        seconds=seconds,
         fingerprint=fingerprint(plan.features, plan.labels),
     )
 

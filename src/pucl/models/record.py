@@ -131,6 +131,8 @@ class FitRecord:
             too few could be hidden.
         verdict: whether the model is worth using, and why; None in models written before there was one.
         lift: how much richer in hidden positives the best-scored rows are than a random pick.
+        importance: of the columns of a table, by name and largest first: how far the AUC of hidden positives against
+            unlabelled rows drops when a column is shuffled; empty where it is not known.
         score_ranges: lowest and highest precision, F1 and accuracy over the plausible π, by name; only for a bound.
         diagnostics: findings on the embedding and on the labels, a sentence each.
         warnings: what looked wrong.
@@ -155,6 +157,7 @@ class FitRecord:
     metrics: RankingScores | None = None
     verdict: Verdict | None = None
     lift: tuple[Lift, ...] = ()
+    importance: Mapping[str, Estimate] = field(default_factory=dict)
     score_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -185,6 +188,7 @@ class FitRecord:
             "metrics_prior": self.metrics.prior if isinstance(self.metrics, PUScores) else None,
             "verdict": None if self.verdict is None else asdict(self.verdict),
             "lift": [asdict(lift) for lift in self.lift],
+            "importance": {name: asdict(drop) for name, drop in self.importance.items()},
             "score_ranges": {name: list(ends) for name, ends in self.score_ranges.items()},
             "diagnostics": list(self.diagnostics),
             "warnings": list(self.warnings),
@@ -244,6 +248,7 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         metrics=_metrics(content["metrics"], _optional(_number, content.get("metrics_prior")) or prior.value),
         verdict=_optional(_verdict, content.get("verdict")),
         lift=tuple(map(_lift, _list(content.get("lift", ())))),
+        importance={_text(name): _estimate(drop) for name, drop in content.get("importance", {}).items()},
         score_ranges={_text(name): _range(ends) for name, ends in content.get("score_ranges", {}).items()},
         diagnostics=_texts(content["diagnostics"]),
         warnings=_texts(content["warnings"]),

@@ -34,7 +34,7 @@ def candidates(record: FitRecord) -> Markup | None:
     tried = record.candidates[:MAX_CANDIDATES]
     if not tried:
         return None
-    scale = _scale([measured for measured in map(_measured, tried) if measured is not None])
+    scale = scale_of([measured for measured in map(_measured, tried) if measured is not None])
     compared = any(candidate.difference is not None for candidate in tried)
     counted = any(candidate.hidden is not None for candidate in tried)
     averaged = any(candidate.weight is not None for candidate in tried)
@@ -101,7 +101,11 @@ def _row(candidate: CandidateScores, scale: tuple[float, float], more: Sequence[
     }
     cells = (element("td", values[label], data_label=label, class_="plain") for label in more)
     return element(
-        "tr", title, _cell(_measured(candidate), AUC, scale), *cells, class_="chosen" if candidate.chosen else None
+        "tr",
+        title,
+        whisker_cell(_measured(candidate), AUC, scale),
+        *cells,
+        class_="chosen" if candidate.chosen else None,
     )
 
 
@@ -110,7 +114,8 @@ def _difference(candidate: CandidateScores) -> str:
     return "–" if measured is None else f"{measured.value:+.3f} ± {measured.error:.3f}".replace("-", "−")
 
 
-def _cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:
+def whisker_cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:
+    """An estimate with its error drawn on a scale."""
     if measured is None:
         return element("td", "–", data_label=label)
     value, error = measured.value, _error(measured)
@@ -120,7 +125,8 @@ def _cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> 
     return element("td", element("div", element("span", estimate(measured)), drawing), data_label=label)
 
 
-def _scale(estimates: Sequence[Estimate]) -> tuple[float, float]:
+def scale_of(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    """From below the lowest to above the highest of the estimates with their errors."""
     low = min((e.value - _error(e) for e in estimates), default=0.0)
     high = max((e.value + _error(e) for e in estimates), default=1.0)
     room = max(0.05 * (high - low), 0.005)

@@ -11,6 +11,7 @@ from pucl.errors import RunError, check_share
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
+from pucl.report.columns import importance
 from pucl.report.details import candidates, choices, command, data_facts, diagnostics, warnings
 from pucl.report.markup import Markup, element, fill, join
 from pucl.report.overview import facts, prior_section, summary, title, verdict, verdict_title
@@ -112,6 +113,7 @@ def _sections(
         ("prior", "Class prior", prior_section(record)),
         ("separation", "Separation", _drawn("separation", data.get("separation"), words)),
         ("threshold", "Threshold", _drawn("threshold", data.get("threshold"), words)),
+        ("columns", "Columns", importance(record)),
         ("review", "Review", lists or None),
         ("map", "Map", _drawn("map", data.get("map"), words)),
         ("training", "Training", _drawn("training", data["history"], words)),
