@@ -142,7 +142,8 @@ DAMAGE: list[tuple[str, Any]] = [
     ("score_ranges", {"f1": [0.1]}), ("score_ranges", {"f1": "ab"}), ("score_ranges", [1]),
     ("candidates", [{"name": "a", "weight": 2}]),
     ("candidates", [{"name": "a", "difference": 1}]), ("candidates", [{"name": "a", "hidden": 0.5}]),
-    ("importance", {"a": 1}), ("importance", [1]), ("record_version", 9), ("record_version", "one"),
+    ("importance", {"a": 1}), ("importance", [1]), ("versions", {"a": 1}), ("record_version", 9),
+    ("record_version", "one"),
 ]  # fmt: skip
 
 

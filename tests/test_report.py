@@ -181,6 +181,14 @@ def test_what_does_not_vary_is_said_and_not_drawn() -> None:
     assert "all rows have the same embedding" in flat and "map" not in data_of(flat)
 
 
+def test_how_to_do_it_again() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    section = page[page.index('<section id="reproduce"') :]
+    assert "--epochs 60 --seed 0</code>" in section and "<dd>pucl 0.1.0, Python 3.12.1, torch 2.9.0</dd>" in section
+    assert "<dd>sha256:7c1e8b52f0</dd>" in section and "<dt>Seed</dt><dd>0</dd>" in section
+
+
 # What users write
 
 

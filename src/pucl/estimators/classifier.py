@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pucl.data import Kind
 from pucl.encoders import embedding_dim
 from pucl.errors import signed_by
+from pucl.estimators.call import call_of
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of, vectors_for
 from pucl.fitting.fit import fit
@@ -159,7 +160,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         )  # fmt: skip
         fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
-        self.model_ = replace(fitted.model, evidence=evidence)
+        record = replace(fitted.model.record, command=call_of(self, s=s, negatives=negatives, seed=options.seed))
+        self.model_ = replace(fitted.model, evidence=evidence, record=record)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
         self._describe(X)
         if self.verbose:

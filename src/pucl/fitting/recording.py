@@ -1,8 +1,10 @@
 """The record of a fit, put together from the results of its stages."""
 
+import platform
 from dataclasses import asdict, dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from pucl.errors import is_number
@@ -73,7 +75,16 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
         seed=plan.options.seed,
         fingerprint=fingerprint(plan.features, plan.labels),
+        versions=versions(),
     )
+
+
+def versions() -> dict[str, str]:
+    """What this process computes with."""
+    import sklearn
+
+    libraries = {"torch": torch, "numpy": np, "scikit-learn": sklearn}
+    return {"Python": platform.python_version(), **{name: str(each.__version__) for name, each in libraries.items()}}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pucl.selection.scores import Estimate
 MAX_CANDIDATES = 60
 MAX_COLUMNS = 300
 LONGEST_COMMAND = 20_000
+MAX_VERSIONS = 12
 AUC = "AUC, hidden positives against unlabelled rows"
 COMPARED = (
     "Each on the rows hidden from it, ± one standard error; these need not be the same rows. “Against the chosen one” "
@@ -70,14 +71,23 @@ def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
         ("Unlabelled", count(record.rows.unlabelled)),
         ("Confirmed negatives", count(record.rows.negative) if record.rows.negative else None),
         ("Shape of a row", shape),
-        ("Fingerprint", shorten(record.fingerprint, 200) if record.fingerprint else None),
+        ("Checksum of rows and labels", shorten(record.fingerprint, 200) if record.fingerprint else None),
+        ("Seed", str(record.seed)),
+        ("Versions", _versions(record)),
     ]
     facts = (element("div", element("dt", label), element("dd", value)) for label, value in pairs if value)
     return join(element("dl", *facts, class_="pairs"), _columns({} if schema is None else schema.columns))
 
 
+def _versions(record: FitRecord) -> str:
+    known = {"pucl": record.pucl_version, **record.versions}
+    return ", ".join(
+        f"{shorten(name, 40)} {shorten(number, 40)}" for name, number in list(known.items())[:MAX_VERSIONS]
+    )
+
+
 def command(record: FitRecord) -> Markup | None:
-    """The command line with a button that copies it."""
+    """The command line, or the call in Python, with a button that copies it."""
     if not record.command:
         return None
     line = shorten(record.command, LONGEST_COMMAND)
