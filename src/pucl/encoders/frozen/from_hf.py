@@ -47,7 +47,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     """The network with its weights, from the cache of huggingface_hub or, if allowed, from its site; no remote code."""
     if len(input_shape) != 3:
         raise bad_argument(owner, "encoder", "hf:ORG/NAME for images only", f"hf:{target}")
-    transformers = need("transformers", f"'hf:{target}'", "transformers")
+    transformers = need("transformers", f"'hf:{target}'")
     place = _place(target, owner, download)
     try:  # from a folder, so that nothing is asked of the network
         body = transformers.AutoModel.from_pretrained(place, use_safetensors=True, **LOCAL)
@@ -70,7 +70,7 @@ def _place(target: str, owner: str, download: bool) -> str:
     """The folder with the files: one that the user named, or in the cache of huggingface_hub."""
     if Path(target).is_dir():
         return target
-    hub = need("huggingface_hub", f"'hf:{target}'", "huggingface_hub")
+    hub = need("huggingface_hub", f"'hf:{target}'")
     try:
         return str(hub.snapshot_download(target, allow_patterns=list(FILES), local_files_only=not download))
     except Exception as error:
@@ -85,7 +85,7 @@ def _side(size: Any, name: str) -> int:
 
 def build(target: str, input_shape: Shape, *, config: dict[str, Any], **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
-    transformers = need("transformers", f"'hf:{target}'", "transformers")
+    transformers = need("transformers", f"'hf:{target}'")
     body = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(**config), trust_remote_code=False)
     return _with(body, input_shape, **options)
 

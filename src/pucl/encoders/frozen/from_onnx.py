@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pucl.encoders.frozen.needs import need
 from pucl.encoders.shapes import Shape
-from pucl.errors import Described, InputError, bad_argument
+from pucl.errors import Described, InputError, bad_argument, how_to_install
 
 OWNER = "encoder 'onnx'"
 TYPES = ("tensor(float)", "tensor(double)", "tensor(float16)", "tensor(uint8)")
@@ -33,7 +33,7 @@ class OnnxNetwork(nn.Module):
     @cached_property
     def session(self) -> Any:
         """The graph, ready to run on the CPU."""
-        runtime = need("onnxruntime", "onnx:FILE", "pucl[export]")
+        runtime = need("onnxruntime", "onnx:FILE", how_to_install("export"))
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = torch.get_num_threads()

@@ -6,15 +6,15 @@ from typing import Any
 from pucl.errors import InputError
 
 
-def need(module: str, what: str, install: str) -> Any:
-    """An optional package, or one line that says how to get it."""
+def need(module: str, what: str, install: str | None = None) -> Any:
+    """An optional package, or one line that says how to get it: `install`, or the package by its own name."""
     package = module.partition(".")[0]
     try:
         return import_module(module)
     except ImportError as error:
         absent = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == package
         why = "" if absent else f" (it is here but cannot be imported: {' '.join(str(error).split())[:120]})"
-        raise InputError(f"encoder {what} needs {package}{why}: pip install '{install}'") from None
+        raise InputError(f"encoder {what} needs {package}{why}: {install or f'pip install {package}'}") from None
 
 
 def not_here(owner: str, encoder: str, reason: str = "") -> InputError:
