@@ -8,13 +8,16 @@ from sklearn.base import BaseEstimator
 SIMPLE = (str, int, float, bool, type(None))
 
 
-def call_of(estimator: BaseEstimator, *, s: Any, negatives: Any, seed: int) -> str:
+def call_of(estimator: BaseEstimator, *, s: Any, negatives: Any, seed: int, encoder: str | None = None) -> str:
     """``PUClassifier(head='linear', random_state=0).fit(X, s)``: every parameter that is not the default, and the seed.
 
-    What has no short form in Python, such as a network, is named by its type in angle brackets.
+    What has no short form in Python, such as a network, is named by its type in angle brackets. `encoder` is the name
+    of a frozen encoder, which has no folders of this machine in it.
     """
     name, defaults = type(estimator).__name__, inspect.signature(type(estimator)).parameters
     given = {**estimator.get_params(deep=False), "random_state": seed}
+    if encoder is not None and isinstance(given["encoder"], str):
+        given["encoder"] = encoder
     changed = {
         key: value for key, value in given.items() if key == "random_state" or not _same(value, defaults[key].default)
     }

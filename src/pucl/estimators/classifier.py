@@ -160,7 +160,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         )  # fmt: skip
         fitted = fit(seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device)
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
-        record = replace(fitted.model.record, command=call_of(self, s=s, negatives=negatives, seed=options.seed))
+        front = None if fitted.model.front is None else fitted.model.front.name
+        call = call_of(self, s=s, negatives=negatives, seed=options.seed, encoder=front)
+        record = replace(fitted.model.record, command=call)
         self.model_ = replace(fitted.model, evidence=evidence, record=record)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
         self._describe(X)

