@@ -13,6 +13,7 @@ from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
 from pucl.report.columns import importance
 from pucl.report.details import candidates, choices, command, data_facts, diagnostics, warnings
+from pucl.report.explained import examples
 from pucl.report.markup import Markup, element, fill, join
 from pucl.report.overview import facts, prior_section, summary, title, verdict, verdict_title
 from pucl.report.page_data import as_json, not_drawn, page_data
@@ -67,7 +68,7 @@ def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) 
     check_share("pucl.report", "prior", record.prior.value, closed=record.prior.is_bound)
     shown = usable(evidence)
     data = page_data(record, shown)
-    parts = _parts(record, schema, data, not_drawn(record, shown))
+    parts = _parts(record, schema, data, not_drawn(record, shown), examples(shown.explained))
     room = LIMIT - len(_page(parts, data).encode())
     data["sheets"] = sheets(shown, room)
     page = _page(parts, data)
@@ -79,12 +80,12 @@ def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) 
 
 
 def _parts(
-    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str]
+    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], rows: Markup | None
 ) -> dict[str, str]:
     """What goes into the template besides the data."""
     style = Markup(_asset("page.css"))
     script = Markup("\n".join(_asset(f"{name}.js") for name in SCRIPTS))
-    sections = _sections(record, schema, data, notes)
+    sections = _sections(record, schema, data, notes, rows)
     return {
         "policy": _policy(script, style),
         "title": title(record),
@@ -101,7 +102,7 @@ def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
 
 
 def _sections(
-    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str]
+    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], rows: Markup | None
 ) -> list[tuple[str, str, Markup]]:
     """Name, heading and content of every section that has something to show, or a note why it has not."""
     words = SCORE_WORDS if record.prior.is_bound else PROBABILITY_WORDS
@@ -114,7 +115,7 @@ def _sections(
         ("separation", "Separation", _drawn("separation", data.get("separation"), words)),
         ("threshold", "Threshold", _drawn("threshold", data.get("threshold"), words)),
         ("columns", "Columns", importance(record)),
-        ("review", "Review", lists or None),
+        ("review", "Review", join(rows, lists) or None),
         ("map", "Map", _drawn("map", data.get("map"), words)),
         ("training", "Training", _drawn("training", data["history"], words)),
         ("method", "Method", join(choices(record), candidates(record)) or None),
