@@ -84,7 +84,7 @@ def test_rows_in_their_own_place_are_scored_by_models_that_did_not_see_them(cate
         assert each.unseen is not None
         rows = x if each.takes == "columns" else (x - x.mean(0)) / x.std(0)
         score = each.unseen(np.arange(400), np.stack([rows, rows]))
-        assert score.shape == (2, 400) and np.allclose(*score, atol=1e-3)
+        assert score.shape == (2, 400) and np.allclose(score[0], score[1], atol=1e-3)
         area, error = auc(score[0][s], score[0][~s])
         assert abs(area - 0.5) < 4 * error, each.name
 

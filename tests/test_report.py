@@ -150,6 +150,8 @@ def test_tiles_are_what_people_act_on() -> None:
         "Positives among the unlabelled", "Rows called positive", "Precision", "Recall of hidden positives",
         "Lift in the top 5%",
     ]  # fmt: skip
+    called = int((fit.logit[~fit.labelled] > 0).sum())
+    assert f'<dt>Rows called positive</dt><dd class="value">{called:,}</dd>' in tiles[1], "as the threshold says"
 
 
 def test_candidates_have_the_figures_that_decided() -> None:
@@ -216,8 +218,8 @@ def test_json_cannot_end_its_element() -> None:
 @pytest.mark.parametrize("key", OPTIONAL)
 def test_missing_sections_are_left_out(key: str) -> None:
     record, evidence = record_of(vector()), evidence_of(vector())
-    nothing = {tuple: (), dict: {}}.get(type(getattr(record, key)))
-    empty: dict[str, Any] = {key: nothing}
+    known = getattr(record, key)
+    empty: dict[str, Any] = {key: type(known)() if isinstance(known, tuple | dict) else None}
     page, without = render(record, evidence), render(replace(record, **empty), evidence)
     assert page != without and not Outline(without).open and data_of(without)
     gone = (

@@ -22,10 +22,14 @@ from pucl.fitting.plan import FitOptions
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
+from pucl.models.model import Model
 from pucl.models.record import metrics_to_dict
+from pucl.pseudo_labels import PseudoLabels
 from pucl.report import write_report
 from pucl.selection import RankingScores, pu_scores, ranking_scores
+from pucl.selection.scores import Estimate
 from pucl.texts import HASHED
+from pucl.training.reporting import Epoch
 
 OWNER = "PUClassifier"
 
@@ -93,6 +97,21 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         score_ranges_: (lowest, highest) precision, F1 and accuracy over the plausible π; only where π is a bound.
         model_: the `Model` itself.
     """
+
+    classes_: NDArray[np.int64]
+    prior_: float
+    prior_interval_: tuple[float, float]
+    prior_is_bound_: bool
+    verdict_: str
+    lift_: dict[float, dict[str, float]]
+    pseudo_labels_: PseudoLabels
+    history_: list[Epoch]
+    choices_: dict[str, str | int | float | None]
+    reasons_: list[str]
+    scores_: dict[str, dict[str, float]]
+    importance_: dict[str, Estimate]
+    score_ranges_: dict[str, tuple[float, float]]
+    model_: Model
 
     def __init__(
         self,

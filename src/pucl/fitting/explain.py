@@ -53,7 +53,7 @@ def explain(
         largest = np.argsort(-np.abs(change), kind="stable")[:EFFECTS]
         columns = list(sources)
         effects = [Effect(columns[k], value_as_text(table, columns[k], number), float(change[k])) for k in largest]
-        found.append(Explained(name, float(logits[-1]), tuple(each for each in effects if each.change)))
+        found.append(Explained(name, tuple(each for each in effects if each.change)))
     return tuple(found)
 
 

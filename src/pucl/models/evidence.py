@@ -43,10 +43,9 @@ class Effect:
 
 @dataclass(frozen=True)
 class Explained:
-    """A row of a table with its logit by the model, and the values that move it most, the largest first."""
+    """A row of a table, and the values that move its score by the model most, the largest first."""
 
     id: str
-    logit: float
     effects: tuple[Effect, ...]
 
 

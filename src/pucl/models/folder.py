@@ -351,4 +351,4 @@ def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Eviden
 
 def _explained(content: Mapping[str, Any]) -> Explained:
     effects = (Effect(text(each["column"]), text(each["value"]), number(each["change"])) for each in content["effects"])
-    return Explained(text(content["id"]), number(content["logit"]), tuple(effects))
+    return Explained(text(content["id"]), tuple(effects))

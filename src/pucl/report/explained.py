@@ -9,7 +9,8 @@ MOST_ROWS, MOST_EFFECTS = 20, 10
 MEANING = (
     "For some of the top candidates, the values that move the score most: how far it changes, as a logit, when the "
     "value stands in the place of the typical one among the unlabelled rows (the median, or the most common category). "
-    "One value at a time, so the changes need not add up; columns that say the same share what they say."
+    "One value at a time, so the changes need not add up; columns that say the same share what they say. The changes "
+    "are those of the model itself, which was trained with these rows as unlabelled."
 )
 
 
@@ -27,9 +28,8 @@ def examples(explained: Sequence[Explained]) -> Markup | None:
 
 
 def in_words(row: Explained) -> str:
-    """``age 61: +1.2; job retired: +0.8``, after the score."""
-    words = "; ".join(map(_effect, row.effects[:MOST_EFFECTS])) or "no single value moves it"
-    return f"score {_signed(row.logit)}: {words}"
+    """``age 61: +1.2; job retired: +0.8``."""
+    return "; ".join(map(_effect, row.effects[:MOST_EFFECTS])) or "no single value moves it"
 
 
 def _effect(effect: Effect) -> str:

@@ -60,13 +60,13 @@ def verdict_title(record: FitRecord) -> str:
     return "Verdict" if record.verdict is None else f"Verdict: {words[record.verdict.word]}"
 
 
-def summary(record: FitRecord) -> Markup:
+def summary(record: FitRecord, called: int | None) -> Markup:
     """One paragraph, the tiles with the estimates, and the assumption below them."""
     meaning = ESTIMATED_WITHOUT_PRIOR if record.prior.is_bound else ESTIMATED
     checked = WITH_NEGATIVES if record.rows.negative else WITHOUT_NEGATIVES
     return join(
         element("p", *_lead(record), class_="lead"),
-        tiles(record),
+        tiles(record, called),
         other_figures(record),
         element("p", element("strong", "What “estimated” means. "), checked, meaning, class_="note"),
     )

@@ -105,11 +105,13 @@ def _sections(
     record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], rows: Markup | None
 ) -> list[tuple[str, str, Markup]]:
     """Name, heading and content of every section that has something to show, or a note why it has not."""
+    own = data.get("threshold")
+    called = None if own is None else own["called"][own["half"]]
     words = SCORE_WORDS if record.prior.is_bound else PROBABILITY_WORDS
     lists = join(*(fill(_asset(f"{name}.html"), **words) for name in data["lists"]))
     sections = [
         ("verdict", verdict_title(record), verdict(record)),
-        ("summary", "Summary", summary(record)),
+        ("summary", "Summary", summary(record, called)),
         ("warnings", "Warnings", warnings(record)),
         ("prior", "Class prior", prior_section(record)),
         ("separation", "Separation", _drawn("separation", data.get("separation"), words)),

@@ -38,17 +38,19 @@ OTHERS = ("accuracy", "f1", "auc", "pu_auc", "pn_auc")
 FIRST_LIFT = 0.05  # the share whose lift is the large figure, where it is known
 
 
-def tiles(record: FitRecord) -> Markup | None:
-    """What decides whether and how to use the model: positives, rows found, recall, precision and lift."""
+def tiles(record: FitRecord, called: int | None) -> Markup | None:
+    """What decides whether and how to use the model: positives, rows found, recall, precision and lift.
+
+    `called` is how many unlabelled rows the model calls positive, None where that is not known.
+    """
     if record.metrics is None:
         return None
     figures = _figures(record)
     shown = [_tile(*MEANINGS[name], *figures[name]) for name in TILES if name in figures]
-    found = record.metrics.found
     return element(
         "dl",
         _share_tile(record),
-        _found_tile(found, record.rows.unlabelled) if isfinite(found.value) else None,
+        None if called is None else _called_tile(called, record.rows.unlabelled),
         *shown,
         _lift_tile(record.lift) if record.lift else None,
         class_="tiles",
@@ -106,9 +108,10 @@ def _origin(prior: PriorEstimate) -> str:
     )
 
 
-def _found_tile(found: Estimate, n_unlabelled: int) -> Markup:
-    meaning = f"Of {count(n_unlabelled)} unlabelled rows, {percent(found.value)}, at the model's own threshold."
-    return _tile("Rows called positive", meaning, f"about {count(found.value * n_unlabelled)}")
+def _called_tile(called: int, n_unlabelled: int) -> Markup:
+    share = percent(called / max(1, n_unlabelled))
+    meaning = f"Of {count(n_unlabelled)} unlabelled rows, {share}, at the model's own threshold."
+    return _tile("Rows called positive", meaning, count(called))
 
 
 def _lift_tile(lifts: tuple[Lift, ...]) -> Markup:
