@@ -36,6 +36,7 @@ format: $(VENV)/.dev
 # The documentation as a site that works offline, in site/; a warning is an error.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html. Search needs a server: $(PYTHON) -m http.server -d site, then http://localhost:8000"
 
 install: $(VENV)/.dev
 

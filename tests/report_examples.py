@@ -92,6 +92,7 @@ def record_of(fit: Fit) -> FitRecord:
         metrics=pu_scores(fit.logit[held], fit.labelled[held], prior=fit.prior),
         verdict=Verdict("useful", "a hidden positive ranks above 91% of the unlabelled rows (± 2%; chance is 50%)"),
         lift=lift(fit.logit[held], fit.labelled[held]),
+        importance={"worst radius": Estimate(0.08, 0.02), "mean texture": Estimate(0.01, 0.02)},
         diagnostics=(
             "The embedding groups the positives: held-out labelled positives lie in rich clusters (AUC 0.91).",
             "Clusters rich in positives hold 93% of the held-out labelled positives and 31% of the unlabelled rows.",
@@ -102,6 +103,7 @@ def record_of(fit: Fit) -> FitRecord:
         seconds=192.4,
         fingerprint="sha256:7c1e8b52f0",
         pucl_version="0.1.0",
+        versions={"Python": "3.12.1", "torch": "2.9.0"},
         source={"image": "digits/", "table": "biopsies.csv", "vector": "embeddings.npy"}[fit.kind],
         created="2025-11-15T12:17:00+00:00",
         command="pucl train digits/ --labels labels.csv --objective pucl --head nnpu --epochs 60 --seed 0",
@@ -135,7 +137,10 @@ def schema_of(fit: Fit) -> Schema:
 
 
 def candidate(name: str, auc: float, accuracy: float, *, chosen: bool = False) -> CandidateScores:
-    return CandidateScores(name, chosen, Estimate(auc, 0.009), Estimate(accuracy, 0.014))
+    difference = None if chosen else Estimate(auc - 0.981, 0.006)
+    return CandidateScores(
+        name, chosen, Estimate(auc, 0.009), Estimate(accuracy, 0.014), difference=difference, hidden=80
+    )
 
 
 def epoch(k: int) -> EpochRecord:
@@ -222,8 +227,10 @@ def hostile() -> tuple[FitRecord, Evidence, Schema]:
         warnings=(HOSTILE,),
         diagnostics=(f"Warning: {HOSTILE}",),
         reasons=(HOSTILE,),
+        importance={HOSTILE: Estimate(0.1, 0.01)},
         created=HOSTILE,
         pucl_version=HOSTILE,
+        versions={HOSTILE: HOSTILE},
         fingerprint="{{script}}",
         choices=Choices(HOSTILE, HOSTILE, HOSTILE, training, HOSTILE),
         candidates=(CandidateScores(HOSTILE, True, Estimate(0.5, 0.1)),),

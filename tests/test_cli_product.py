@@ -38,7 +38,18 @@ def test_from_data_to_a_report(pucl: Command, tmp_path: Path) -> None:
     report = pucl("report", "model")
     assert report == (0, f"Report: {Path('model/report.html')} (open it in a browser)\n", "")
     assert "<html" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
-    assert "pucl fit people.csv" in str(load_model("model").record.command)
+    command = str(load_model("model").record.command)
+    assert command.startswith("pucl fit people.csv") and command.endswith(" --seed 0") and "\n" not in command
+
+
+def test_a_file_of_options_is_part_of_how_to_do_it_again(pucl: Command, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "fit.toml").write_text('label = "known"\nseed = 3\n', encoding="utf-8")
+    assert pucl("fit", "people.csv", *QUICK, "--config", "fit.toml", "--out", "model").code == 0
+    record = load_model("model").record
+    first, second = str(record.command).splitlines()
+    assert first.endswith("--config fit.toml --out model") and second == '# fit.toml: label = "known" seed = 3'
+    assert record.seed == 3 and set(record.versions) == {"Python", "torch", "numpy", "scikit-learn"}
 
 
 @pytest.mark.slow

@@ -1,12 +1,15 @@
 """Input errors: their wording, who signs them, and the checks that raise them."""
 
 import pickle
+import re
+import tomllib
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pucl.errors import (
+    PACKAGES,
     Described,
     InputError,
     MissingDataError,
@@ -16,9 +19,12 @@ from pucl.errors import (
     check_known,
     check_positive,
     check_share,
+    how_to_install,
     signed_by,
     unknown_name,
 )
+
+from conftest import ROOT
 
 
 def test_wording() -> None:
@@ -138,3 +144,13 @@ def test_bad_positives(value: Any) -> None:
 def test_numpy_numbers_are_numbers() -> None:
     assert check_share("f", "p", np.float32(0.25)) == 0.25
     assert check_positive("f", "t", np.int64(2)) == 2.0
+
+
+def test_hints_name_the_packages_of_the_extras() -> None:
+    """pucl is on no package index, so a hint names what is."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for extra, packages in PACKAGES.items():
+        assert tuple(re.match(r"[\w-]+", each)[0] for each in extras[extra]) == packages  # type: ignore[index]
+        assert how_to_install(extra) == f"pip install {' '.join(packages)}"
+    for file in (*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"):
+        assert not re.search(r"pip install [\"']?pucl", file.read_text(encoding="utf-8")), file

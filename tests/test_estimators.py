@@ -20,6 +20,7 @@ import pucl
 from estimator_examples import EXPECTED, gaussians, quick
 from pucl import PUClassifier, PUScores, pu_scorer
 from pucl.errors import InputError
+from pucl.estimators.call import call_of
 
 
 @pytest.mark.slow
@@ -274,3 +275,17 @@ def test_own_data_brings_its_s() -> None:
     assert (model.predict(cancer.data) == y).mean() > 0.9
     with pytest.raises(InputError, match="left out for data from pucl.read, which has its own"):
         quick().fit(data, y)
+
+
+def test_the_record_has_the_call_that_fits_again() -> None:
+    x, s, _ = gaussians(120)
+    model = quick(prior=0.3, epochs=3, random_state=None, kind="table").fit(x, s)
+    call = str(model.model_.record.command)
+    again = eval(call, {"pucl": pucl, "X": x, "s": s})  # noqa: S307
+    assert np.array_equal(again.decision_function(x), model.decision_function(x))
+    assert "prior=0.3" in call and "epochs=3" in call and "objective" not in call and "random_state=" in call
+    network = torch.nn.Sequential(torch.nn.Linear(5, 4))
+    assert "encoder=<Sequential>" in call_of(quick(encoder=network), s=s, negatives=None, seed=0)
+    assert call_of(PUClassifier(), s=None, negatives=[3], seed=7).endswith(
+        "(random_state=7).fit(X, negatives=negatives)"
+    )

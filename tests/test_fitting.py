@@ -1,5 +1,7 @@
 """What a fit picks, and why: candidates, π, raw rows against a trained encoder, memorised labels, fine-tuning."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ from sklearn.datasets import load_digits
 from estimator_examples import gaussians, quick
 from pucl import PUClassifier, PUEncoder
 from pucl.encoders.inputs import Encoder, Standardise
-from pucl.fitting.compare import Candidate, Judged, choose
+from pucl.fitting.compare import Candidate, Comparison, Judged, choose
+from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
-from pucl.fitting.plan import FitOptions
+from pucl.fitting.plan import FitOptions, plan_fit
+from pucl.fitting.reasons import reasons_of
 from pucl.fitting.tune import MODES
 from pucl.models.schema import Schema
 from pucl.training.pretraining import Pretrained
@@ -42,6 +46,36 @@ def test_no_pretraining_where_it_does_not_pay() -> None:
     names = [one.name for one in model.model_.record.candidates]
     assert any(name.startswith("trained") for name in names) and model.choices_["encoder"] == "raw"
     assert (model.predict(x) == y).mean() > 0.95
+    check_sentence_of_comparison(model)
+
+
+def check_sentence_of_comparison(model: PUClassifier) -> None:
+    """The sentence on the trained encoder has the figures of the table, on the rows that both were judged on."""
+    candidates = model.model_.record.candidates
+    trained = next(one for one in candidates if one.name.startswith("trained"))
+    assert trained.difference is not None and trained.hidden is not None and candidates[0].hidden is not None
+    assert trained.hidden < candidates[0].hidden, "the encoder is judged by the labels hidden from it"
+    (sentence,) = (reason for reason in model.reasons_ if f"rather than {trained.name}" in reason)
+    assert f"{candidates[0].name} rather than" in sentence and f"the same {trained.hidden:,} hidden" in sentence
+    ours, theirs = map(float, re.findall(r"AUC (\d\.\d+) against (\d\.\d+)", sentence)[0])
+    assert theirs - ours == pytest.approx(trained.difference.value, abs=0.0011)
+    assert ("The other is higher" in sentence) == (trained.difference.value > 0)
+    assert not any("did not rank" in reason for reason in model.reasons_)
+
+
+def test_a_candidate_within_noise_is_said_to_be_higher_and_not_taken() -> None:
+    labelled = torch.arange(400) < 100
+    one, two = np.random.default_rng(4).standard_normal((2, 400))
+    x = torch.zeros(400, 1)
+    plan = plan_fit(x, labelled.int().numpy(), Schema("vector", (1,)), FitOptions(encoder="raw"), torch.device("cpu"))
+    low = Judged(Candidate("raw", x, "cvir", "linear", (0,)), one + labelled.numpy())
+    high = Judged(Candidate("trained", x, "stacked", "linear", (0,)), one + two / 3 + 1.3 * labelled.numpy())
+    part = high.logits.copy()
+    part[::2] = np.nan
+    comparison = Comparison((low, replace(high, logits=part)), 0)
+    sentence = reasons_of(plan, encode_raw(x, torch.device("cpu")), comparison)[-1]
+    assert "on the same 50 hidden positives and 150 unlabelled rows. The other is higher by 0.0" in sentence
+    assert sentence.endswith("not more than the 2 standard errors that it needs to replace the simpler default.")
 
 
 class Memorising(torch.nn.Module):

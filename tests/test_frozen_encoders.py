@@ -265,7 +265,7 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "transformers", None)  # as if it were not installed
-    with pytest.raises(InputError, match=r"encoder 'hf:org/tiny' needs transformers.*: pip install 'transformers'"):
+    with pytest.raises(InputError, match=r"encoder 'hf:org/tiny' needs transformers.*: pip install transformers"):
         PUClassifier(encoder="hf:org/tiny", **QUICK).fit(images(), S)
 
 

@@ -83,7 +83,7 @@ def test_model_json_says_what_it_is(folder: Path) -> None:
     assert card.schema.transform is not None
     assert [rule.name for rule in card.schema.transform.rules] == ["age", "city", "height"]
     stored = json.loads((folder / "model.json").read_text(encoding="utf-8"))["record"]
-    assert stored["record_version"] == 3 and set(stored["metrics"]) >= {"auc", "recall"}
+    assert stored["record_version"] == 4 and set(stored["metrics"]) >= {"auc", "recall"}
 
 
 def test_the_order_of_columns_is_kept(tmp_path: Path) -> None:

@@ -354,5 +354,5 @@ def test_a_large_file_is_never_in_memory(tmp_path: Path, group: int | None) -> N
 def test_an_absent_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "t.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"t.parquet needs pyarrow: pip install 'pucl\[data\]'"):
+    with pytest.raises(InputError, match=r"t.parquet needs pyarrow: pip install pandas pyarrow pillow openpyxl"):
         read(tmp_path / "t.parquet", label="s")

@@ -39,7 +39,7 @@ def table(n_p: int, n_u: int, *, gap: float = 0.0, seed: int = 0, width: int = 4
 def answering(*scores: Floats, name: str = "known", seconds: float = 0.0) -> Member:
     """Rankers whose scores are known, which say how long they will take."""
     names = tuple(f"{name} {i}" for i in range(len(scores)))
-    return Member(names, "columns", lambda _: [(None, score) for score in scores], lambda _: seconds)
+    return Member(names, "columns", lambda _: [(None, score, None) for score in scores], lambda _: seconds)
 
 
 def test_weights_are_those_of_the_formula() -> None:

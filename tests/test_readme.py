@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,14 @@ def test_the_two_commands_are_those_of_the_makefile() -> None:
     for command in ("make demo", "make test"):
         assert command in README
         assert re.search(rf"^{command.split()[1]}:", makefile, re.MULTILINE)
+
+
+def test_one_line_installs_what_every_command_needs() -> None:
+    """The commands read tables and images and export to ONNX; the demo draws."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert "pip install -e '.[all]'" in blocks("sh")[0] and extras["all"] == ["pucl[data,export,plots]"]
+    commands = next(block for block in blocks("sh") if "pucl fit" in block)
+    assert re.findall(r"^pucl (\w+)", commands, re.MULTILINE) == ["fit", "report", "predict", "predict", "export"]
 
 
 def test_documents_point_to_files_that_exist() -> None:

@@ -81,7 +81,7 @@ def test_a_record_comes_back_from_json(record: FitRecord) -> None:
 
 def test_what_only_a_bound_on_the_share_leaves() -> None:
     content = bounded_record(table()).to_dict()
-    assert content["record_version"] == 3 and content["prior"]["is_bound"] is True and content["prior"]["low"] == 0
+    assert content["record_version"] == 4 and content["prior"]["is_bound"] is True and content["prior"]["low"] == 0
     assert set(content["metrics"]) == {"pu_auc", "recall", "found"}
     assert set(content["score_ranges"]) == {"precision", "f1", "accuracy"}
     assert [one["share"] for one in content["lift"]] == [0.05, 0.1]
@@ -94,8 +94,9 @@ def test_the_about_of_format_1_becomes_a_record() -> None:
     assert found.choices.training is not None and found.choices.training.optimiser == "adamw"
     assert found.choices.to_dict() == ABOUT["choices"]
     assert [one.name for one in found.candidates if one.chosen] == ["trained + stacked + linear"]
-    assert found.candidates[0].auc is not None and found.candidates[0].auc.error == 0.044
-    assert found.candidates[1].auc is None
+    assert all(one.pu_auc is None for one in found.candidates), "its AUC was against negatives"
+    bound = FitRecord.from_dict({**ABOUT, "prior": {**ABOUT["prior"], "is_bound": True}}).candidates[0]
+    assert bound.pu_auc == Estimate(0.947, 0.044), "where π was a bound it was against unlabelled rows"
     assert isinstance(found.metrics, PUScores) and found.metrics.prior == 0.467
     assert found.history[0].numbers() == {"loss": 5.9, "learning_rate": 3.9, "alignment": 1.06, "dim": 128}
     assert found.source is None and found.command is None
@@ -132,13 +133,17 @@ DAMAGE: list[tuple[str, Any]] = [
     ("prior", 0.3), ("prior", {"value": 0.3}), ("prior", {**ABOUT["prior"], "value": 1.2}),
     ("prior", {**ABOUT["prior"], "low": math.nan}), ("choices", {}), ("choices", {**RAW, "encoder": None}),
     ("choices", {**RAW, "objective": "pucl"}), ("reasons", "text"), ("reasons", [3]), ("candidates", {"a": 1}),
-    ("candidates", [{}]), ("candidates", [{"name": "a", "auc": 0.5}]), ("metrics", {"auc": {"value": 1, "error": 0}}),
-    ("metrics", [1]), ("diagnostics", [None]), ("warnings", None), ("history", [{}]), ("history", 3),
+    ("candidates", [{}]), ("candidates", [{"name": "a", "pu_auc": 0.5}]), ("metrics", [1]),
+    ("metrics", {"auc": {"value": 1, "error": 0}}), ("diagnostics", [None]), ("warnings", None), ("history", [{}]),
+    ("history", 3),
     ("history", [{"epoch": 1, "loss": "low"}]), ("seed", "0"), ("seed", True), ("seconds", "long"), ("version", 1),
     ("source", 3), ("source_rows", 1.5), ("verdict", "useful"), ("verdict", {"word": "fine", "reason": ""}),
     ("verdict", {"word": "weak"}), ("lift", [1.0]), ("lift", [{"share": 2, "value": 1, "error": 0}]), ("lift", 3),
     ("score_ranges", {"f1": [0.1]}), ("score_ranges", {"f1": "ab"}), ("score_ranges", [1]),
-    ("candidates", [{"name": "a", "weight": 2}]), ("record_version", 9), ("record_version", "one"),
+    ("candidates", [{"name": "a", "weight": 2}]),
+    ("candidates", [{"name": "a", "difference": 1}]), ("candidates", [{"name": "a", "hidden": 0.5}]),
+    ("importance", {"a": 1}), ("importance", [1]), ("versions", {"a": 1}), ("record_version", 9),
+    ("record_version", "one"),
 ]  # fmt: skip
 
 

@@ -40,7 +40,7 @@ from report_examples import (
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 OPTIONAL = (
     *("created", "seconds", "fingerprint", "source", "reasons", "candidates", "metrics", "diagnostics", "warnings"),
-    *("history", "command", "verdict", "lift"),
+    *("history", "command", "verdict", "lift", "importance"),
 )
 
 
@@ -92,7 +92,9 @@ def test_page_is_well_formed(page: str) -> None:
 
 
 def test_page_has_every_section(page: str) -> None:
-    expected = "verdict summary warnings prior separation threshold review map training method diagnostics reproduce"
+    expected = (
+        "verdict summary warnings prior separation threshold columns review map training method diagnostics reproduce"
+    )
     assert sections_of(page) == expected.split()
 
 
@@ -139,6 +141,56 @@ def test_estimates_and_their_meaning_are_in_the_text() -> None:
     assert "15 November 2025, 12:17 UTC" in text and "3 min 12 s" in text
 
 
+def test_tiles_are_what_people_act_on() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    tiles = re.search(r'<dl class="tiles">(.*?)</dl>', page)
+    assert tiles is not None
+    assert re.findall("<dt>(.*?)</dt>", tiles[1]) == [
+        "Positives among the unlabelled", "Rows called positive", "Precision", "Recall of hidden positives",
+        "Lift in the top 5%",
+    ]  # fmt: skip
+    called = int((fit.logit[~fit.labelled] > 0).sum())
+    assert f'<dt>Rows called positive</dt><dd class="value">{called:,}</dd>' in tiles[1], "as the threshold says"
+
+
+def test_candidates_have_the_figures_that_decided() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    row = page[page.index(">linear <") :].partition("</tr>")[0]
+    assert "0.974 ± 0.009" in row and "−0.007 ± 0.006" in row and ">80<" in row and "0.949" not in row
+    assert "must be higher there by more than one standard error" in page
+
+
+def test_columns_are_shown_with_their_errors() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    assert '<tr class="chosen"><th scope="row">worst radius</th>' in page and "0.080 ± 0.020" in page
+    assert '<tr><th scope="row">mean texture</th>' in page and "1 of 2 columns matter" in page
+
+
+def test_what_does_not_vary_is_said_and_not_drawn() -> None:
+    fit = vector()
+    record, evidence = record_of(fit), evidence_of(fit)
+    history = tuple(replace(each, dim=128, rows=256) for each in record.history)
+    page = render(replace(record, history=history), evidence)
+    assert [one["name"] for one in data_of(page)["history"]] == ["loss", "alignment", "learning_rate"]
+    assert "the same in all epochs: dim 128, rows 256." in page
+    same = render(record, replace(evidence, held_logit=np.ones_like(evidence.held_logit)))
+    assert "all held-out rows have the same score" in same and "separation" not in data_of(same)
+    assert set(sections_of(page)) - set(sections_of(same)) == {"threshold"}
+    flat = render(record, replace(evidence, place=np.ones_like(evidence.place)))
+    assert "all rows have the same embedding" in flat and "map" not in data_of(flat)
+
+
+def test_how_to_do_it_again() -> None:
+    fit = table()
+    page = render(record_of(fit), evidence_of(fit))
+    section = page[page.index('<section id="reproduce"') :]
+    assert "--epochs 60 --seed 0</code>" in section and "<dd>pucl 0.1.0, Python 3.12.1, torch 2.9.0</dd>" in section
+    assert "<dd>sha256:7c1e8b52f0</dd>" in section and "<dt>Seed</dt><dd>0</dd>" in section
+
+
 # What users write
 
 
@@ -166,10 +218,15 @@ def test_json_cannot_end_its_element() -> None:
 @pytest.mark.parametrize("key", OPTIONAL)
 def test_missing_sections_are_left_out(key: str) -> None:
     record, evidence = record_of(vector()), evidence_of(vector())
-    empty: dict[str, Any] = {key: () if isinstance(getattr(record, key), tuple) else None}
+    known = getattr(record, key)
+    empty: dict[str, Any] = {key: type(known)() if isinstance(known, tuple | dict) else None}
     page, without = render(record, evidence), render(replace(record, **empty), evidence)
     assert page != without and not Outline(without).open and data_of(without)
-    gone = key if key in ("warnings", "diagnostics", "verdict") else {"history": "training"}.get(key)
+    gone = (
+        key
+        if key in ("warnings", "diagnostics", "verdict")
+        else {"history": "training", "importance": "columns"}.get(key)
+    )
     assert set(sections_of(page)) - set(sections_of(without)) == ({gone} - {None})
 
 

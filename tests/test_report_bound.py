@@ -41,8 +41,9 @@ def test_the_lift_is_shown_in_any_case() -> None:
     fit = table()
     for record in (record_of(fit), bounded_record(fit)):
         page = render(record, evidence_of(fit))
-        for each in record.lift:
-            assert f'<dt>Lift in the top {each.share:.0%}</dt><dd class="value">{each.value:.1f}' in page
+        first, second = record.lift
+        assert f'<dt>Lift in the top {first.share:.0%}</dt><dd class="value">{first.value:.1f}' in page
+        assert f"It is {second.value:.1f} in the top {second.share:.0%}." in page
 
 
 def test_a_bound_shows_no_figure_that_rests_on_it() -> None:
@@ -52,16 +53,14 @@ def test_a_bound_shows_no_figure_that_rests_on_it() -> None:
     words = plain_text(page)
     assert "at most 46 %, it could be far less; nothing in this data can tell; pass prior= (--prior)" in words
     assert "π ≤ 0.460" in words and 'class="point"' not in page
-    assert (
-        words.index("Recall") < words.index("Lift in the top") < words.index("AUC, labelled") < words.index("Precision")
-    )
+    assert words.index("Precision") < words.index("Recall of") < words.index("Lift in the top") < words.index("AUC, la")
     for figure in ("Precision at most 0.55", "F1 at most 0.61", "Accuracy 0.42 to 0.83"):
         assert figure in words
     assert "robability of being positive" not in words and "robabilities closest" not in words
     assert "Best F1" not in words and "Scale the labelled positives by π" not in words
     data = data_of(page)
     assert data["bounded"] is True and data["separation"]["auc"] is None
-    assert "AUC, labelled against unlabelled" in words and ">Weight<" in page and "75%" in words
+    assert "at most 46% At most" in words and ">Weight<" in page and "75%" in words
     open_end = replace(record, prior=PriorEstimate.bound(1.0, "dedpul"), score_ranges={"precision": (0.0, 1.0)})
     assert "Precision not known" in plain_text(render(open_end, evidence_of(fit)))
 

@@ -166,7 +166,7 @@ def test_single_rows_can_be_shown(browser: Browser, report_folder: Path) -> None
         quantiles=np.array([0.5], np.float32),
         n_unlabelled=1,
     )
-    record = bare_record(history=(EpochRecord(1, loss=1.0), EpochRecord(2, loss=1.0)))
+    record = bare_record(history=(EpochRecord(1, loss=1.0), EpochRecord(2, loss=0.9)))
     browser.open(written(report_folder, record, evidence))
     assert figures(browser)["called"] == "1" and figures(browser)["precision"] == "–"
     assert "Too few held-out rows" in browser.ask("document.getElementById('threshold-said').textContent")

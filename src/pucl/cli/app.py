@@ -16,7 +16,7 @@ from pucl.cli.fit import fit, prior
 from pucl.cli.model import export, inspect, predict, report
 from pucl.cli.signing import Verb, command_of
 from pucl.cli.train import pretrain
-from pucl.errors import InputError, RunError, check_count, unknown_name
+from pucl.errors import InputError, RunError, check_count, how_to_install, unknown_name
 from pucl.registry import FAMILIES
 
 app = typer.Typer(
@@ -106,7 +106,7 @@ def demo(
     console.print("\nThe ten unlabelled digits it is most sure are odd:\n")
     console.print(images_as_text(outcome.images), markup=False, highlight=False)
     console.print(f"\nNumbers: {outcome.report}")
-    picture = outcome.picture or "not drawn, matplotlib is missing: pip install 'pucl[plots]'"
+    picture = outcome.picture or f"not drawn, matplotlib is missing: {how_to_install('plots')}"
     console.print(f"Picture of the embedding: {picture}", markup=False)
 
 

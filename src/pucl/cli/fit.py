@@ -4,6 +4,7 @@ import inspect
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -197,7 +198,7 @@ def fit(
     with resumed_later(options), ProgressLines("pucl fit") as report:
         model = fit_files(
             data, reading(options), chosen_options, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
-            command=_command(), on_progress=report, resumable=resumable(options),
+            command=_command(options, config), on_progress=report, resumable=resumable(options),
         )  # fmt: skip
         folder = save_model(options["out"], model)
         remove_unfinished(place_of(options))
@@ -285,5 +286,11 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-def _command() -> str:
-    return shlex.join(["pucl", *sys.argv[1:]])
+def _command(options: Mapping[str, Any], config: Path | None) -> str:
+    """The command as it was typed, with the seed; a file of options is written out below it."""
+    seed = [] if options["seed"] is not None else ["--seed", "0"]
+    line = shlex.join(["pucl", *sys.argv[1:], *seed])
+    if config is None:
+        return line
+    stored = " ".join(part.strip() for part in config.read_text(encoding="utf-8").splitlines() if part.strip())
+    return f"{line}\n# {config.name}: {stored}"

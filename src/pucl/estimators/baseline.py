@@ -46,6 +46,11 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         scorer_: the network itself, rows → logits.
     """
 
+    classes_: NDArray[np.int64]
+    prior_: float | None
+    settings_: dict[str, Any]
+    scorer_: nn.Module
+
     def __init__(
         self,
         method: str = "nnpu",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from pucl.data import Kind
 from pucl.encoders import embedding_dim
 from pucl.errors import signed_by
+from pucl.estimators.call import call_of
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of, vectors_for
 from pucl.fitting.fit import fit
@@ -25,10 +26,14 @@ from pucl.fitting.text_views import text_views
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
+from pucl.models.model import Model
 from pucl.models.record import metrics_to_dict
+from pucl.pseudo_labels import PseudoLabels
 from pucl.report import write_report
 from pucl.selection import RankingScores, pu_scores, ranking_scores
+from pucl.selection.scores import Estimate
 from pucl.texts import HASHED
+from pucl.training.reporting import Epoch
 
 OWNER = "PUClassifier"
 
@@ -95,9 +100,26 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         scores_: estimated accuracy, AUC, precision, recall … from positives that were hidden, see `pucl.pu_scores`;
             only ``pu_auc``, ``recall`` and ``found``, which need no π, where π is a bound. With confirmed negatives
             also ``specificity`` and ``pn_auc``.
+        importance_: of the columns of a table, largest first: an `Estimate` by name, how far `pu_auc` drops when the
+            column is shuffled, with its standard error; empty for other rows.
         score_ranges_: (lowest, highest) precision, F1 and accuracy over the plausible π; only where π is a bound.
         model_: the `Model` itself.
     """
+
+    classes_: NDArray[np.int64]
+    prior_: float
+    prior_interval_: tuple[float, float]
+    prior_is_bound_: bool
+    verdict_: str
+    lift_: dict[float, dict[str, float]]
+    pseudo_labels_: PseudoLabels
+    history_: list[Epoch]
+    choices_: dict[str, str | int | float | None]
+    reasons_: list[str]
+    scores_: dict[str, dict[str, float]]
+    importance_: dict[str, Estimate]
+    score_ranges_: dict[str, tuple[float, float]]
+    model_: Model
 
     def __init__(
         self,
@@ -176,7 +198,10 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 on_progress=report, resumable=where, views=views,
             )  # fmt: skip
         evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
-        self.model_ = replace(fitted.model, evidence=evidence)
+        front = None if fitted.model.front is None else fitted.model.front.name
+        call = call_of(self, s=s, negatives=negatives, seed=options.seed, encoder=front)
+        record = replace(fitted.model.record, command=call)
+        self.model_ = replace(fitted.model, evidence=evidence, record=record)
         self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
         self._describe(X)
         if where is not None:
@@ -200,6 +225,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.prior_is_bound_ = record.prior.is_bound
         self.choices_, self.reasons_ = record.choices.to_dict(), list(record.reasons)
         self.scores_, self.score_ranges_ = metrics_to_dict(record.metrics), dict(record.score_ranges)
+        self.importance_ = dict(record.importance)
         self.verdict_ = str(record.verdict or "")
         self.lift_ = {each.share: {"value": each.value, "error": each.error} for each in record.lift}
         columns = self.model_.schema.given

@@ -32,12 +32,16 @@ class Average:
         skipped: names of rankers for which there was no time.
         head: all of them as one, rows → logits.
         logits: of every row by models that did not see it, (n,).
+        mean: of the features, for members that take them standardised.
+        scale: of the features.
     """
 
     ranked: tuple[Ranked, ...]
     skipped: tuple[str, ...]
     head: Blend
     logits: Floats
+    mean: Floats
+    scale: Floats
 
 
 def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
@@ -65,7 +69,7 @@ def average_rankers(plan: FitPlan) -> Average:
         Member(each.name, _head(each, mean, scale), each.takes, reference_scores(each.score), each.weight)
         for each in used
     ]
-    return Average(tuple(ranked), tuple(skipped), Blend(members, expand), averaged_logits(used))
+    return Average(tuple(ranked), tuple(skipped), Blend(members, expand), averaged_logits(used), mean, scale)
 
 
 def rows_to_rank(

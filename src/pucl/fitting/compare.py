@@ -26,6 +26,7 @@ from pucl.selection.scores import unlabelled_rows
 
 ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate must win: on its embedding, on another
 CPU = Device("cpu")
+TUNED = ", fine-tuned on "  # in the name of an encoder that was
 AVERAGE, BLEND = "average", "blend"  # labeller and head of averaged rankers
 ALL_FOLDS_UP_TO = 3000  # rows up to which every fold is judged whose labels the embedding never saw
 
@@ -261,7 +262,16 @@ def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_], negative: NDAr
             continue
         new, old = ((logits[p], logits[u]) for logits in (judged[number].logits, judged[best].logits))
         gain, error = auc_difference(new, old)
-        same = judged[number].candidate.encoder == judged[best].candidate.encoder
-        if gain > (ERRORS_SAME if same else ERRORS_OTHER) * error:
+        if gain > errors_needed(judged[number].candidate, judged[best].candidate) * error:
             best = number
     return best
+
+
+def is_tuned(candidate: Candidate) -> bool:
+    """Whether its encoder was fine-tuned together with its head."""
+    return TUNED in candidate.encoder
+
+
+def errors_needed(one: Candidate, other: Candidate) -> float:
+    """The standard errors by which a candidate must win against one that comes before it."""
+    return ERRORS_SAME if one.encoder == other.encoder else ERRORS_OTHER

@@ -169,7 +169,8 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
     plan.progress("judging")
     head, judged = calibrate_head(plan, labels, classifier, judged)
     plan.progress("judging", 0.5)
-    record = record_fit(plan, labels, classifier, judged, round(time.perf_counter() - began, 2))
+    record = record_fit(plan, labels, classifier, judged)
+    record = replace(record, seconds=round(time.perf_counter() - began, 2))
     history = [] if used.trained is None else used.trained.history
     model = Model(
         plan.schema if front is None else front.schema, classifier.encoder, used.name, head, record,

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.data.own.batch import Table
+from pucl.data.own.values import values_as_text
 from pucl.encoders.inputs import to_float
+from pucl.fitting.explain import explain
 from pucl.fitting.fit import FitResult
 from pucl.models.evidence import Evidence, Floats, Shown
 from pucl.numerics.pca import exact_axes
@@ -17,7 +19,6 @@ from pucl.numerics.pca import exact_axes
 POINTS, LISTED, QUANTILES = 5000, 200, 2001
 BYTES = 24 << 20  # of thumbnails that are kept
 LARGEST, SMALLEST = 96, 16  # pixels of a thumbnail's longer side
-CHARACTERS = 400  # of a value that are kept
 WIDTH = 128  # numbers of an embedding that are kept for laying out the points
 
 
@@ -43,6 +44,8 @@ def gather(
     unsure = unlabelled[np.argsort(np.abs(scores), kind="stable")[:LISTED]]
     points = _points(np.flatnonzero(labelled), unlabelled, fitted.model.record.seed)
 
+    table = content if isinstance(content, Table) else None
+
     def shown(index: NDArray[np.intp], *, side: int) -> Shown:
         return Shown(
             tuple(str(name) for name in names[index]),
@@ -50,23 +53,25 @@ def gather(
             probability[index],
             labelled[index],
             _pictures(rows, index, side) if rows.ndim == 4 else None,
-            _values(content, index) if isinstance(content, Table) else None,
+            {name: values_as_text(table, name, index) for name in table.values} if table is not None else None,
         )
 
     judged = fitted.judged.rows & free
     z = fitted.z[torch.from_numpy(points)]
     if z.shape[1] > WIDTH:
         z = _main_directions(z, WIDTH)
+    listed = shown(top, side=LARGEST)
     return Evidence(
         points=shown(points, side=_side(len(points), rows)),
         place=_main_directions(z, 2).numpy().astype(np.float32),
-        top=shown(top, side=LARGEST),
+        top=listed,
         unsure=shown(unsure, side=LARGEST),
         held_logit=(fitted.judged.logits[judged] / fitted.model.head.temperature).astype(np.float32),
         held_labelled=labelled[judged],
         quantiles=_thinned(np.sort(scores)),
         n_unlabelled=len(unlabelled),
         embedding=z.half().numpy(),
+        explained=() if table is None else explain(fitted.model, rows, table, top, unlabelled, listed.ids),
     )
 
 
@@ -100,17 +105,6 @@ def _pictures(rows: Tensor, index: NDArray[np.intp], side: int) -> NDArray[np.ui
         size = (max(1, round(height * shrink)), max(1, round(width * shrink)))
         images = F.interpolate(images, size=size, mode="bilinear", antialias=True)
     return (images * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
-
-
-def _values(table: Table, index: NDArray[np.intp]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(_text(value) for value in column[index].tolist()) for name, column in table.values.items()}
-
-
-def _text(value: Any) -> str:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= CHARACTERS else f"{text[: CHARACTERS - 1]}…"
 
 
 def _main_directions(z: Tensor, k: int) -> Tensor:

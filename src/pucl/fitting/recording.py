@@ -1,17 +1,19 @@
 """The record of a fit, put together from the results of its stages."""
 
+import platform
 from dataclasses import asdict, dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from pucl.encoders.pca_projection import MAX_AXES
-from pucl.encoders.plain import PCA, RAW
 from pucl.errors import is_number
 from pucl.fitting.compare import Comparison, Judged
-from pucl.fitting.encode import TRAINED, Encoded
+from pucl.fitting.encode import Encoded
+from pucl.fitting.importance import column_importance
 from pucl.fitting.label import Labels
-from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FEWEST_VECTORS, FitPlan, name_of
+from pucl.fitting.plan import FitPlan, name_of
+from pucl.fitting.reasons import contest_of, reasons_of
 from pucl.fitting.tune import Classifier
 from pucl.labels import FEWEST_UNLABELLED
 from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
@@ -41,7 +43,7 @@ MOST_DIAGNOSED = 10_000  # rows of P, and of U
 MOST_COLUMNS = 1024  # that a simple rival looks at
 
 
-def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged, seconds: float) -> FitRecord:
+def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Judged) -> FitRecord:
     """What the fit was made of and how good it is estimated to be.
 
     `judged` is the chosen candidate, with the threshold of the model.
@@ -54,22 +56,35 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
         rows=RowCounts(len(labelled), n_p, n_u, len(labelled) - n_p - n_u),
         prior=labels.prior,
         choices=_choices(plan, classifier),
-        reasons=tuple(_reasons(plan, used, comparison)),
+        reasons=tuple(reasons_of(plan, used, comparison)),
         candidates=(
-            *(_scored(plan, each, prior, each is comparison.chosen) for each in comparison.judged),
-            *(() if comparison.average is None else map(_ranked, comparison.average.ranked)),
+            *(_scored(plan, each, prior, comparison) for each in comparison.judged),
+            *(
+                ()
+                if comparison.average is None
+                else (_ranked(plan, each, comparison) for each in comparison.average.ranked)
+            ),
         ),
         metrics=metrics,
         verdict=NOT_JUDGED if metrics is None else _verdict(plan, hidden, prior),
         lift=() if metrics is None else lift(hidden.logits, hidden.labelled, negatives=hidden.negative),
+        importance={} if comparison.averaged is None else column_importance(plan, comparison.averaged),
         score_ranges=score_ranges(metrics, prior.low, prior.high) if metrics is not None and prior.is_bound else {},
         diagnostics=tuple(_diagnostics(plan, used, labels.pseudo)),
         warnings=(*plan.leaks.messages, *(() if trained is None else trained.warnings)),
         history=() if trained is None else tuple(_epoch(epoch) for epoch in trained.history),
         seed=plan.options.seed,
-        seconds=seconds,
         fingerprint=fingerprint(plan.features, plan.labels),
+        versions=versions(),
     )
+
+
+def versions() -> dict[str, str]:
+    """What this process computes with."""
+    import sklearn
+
+    libraries = {"torch": torch, "numpy": np, "scikit-learn": sklearn}
+    return {"Python": platform.python_version(), **{name: str(each.__version__) for name, each in libraries.items()}}
 
 
 @dataclass(frozen=True)
@@ -116,16 +131,32 @@ def _verdict(plan: FitPlan, hidden: Hidden, prior: PriorEstimate) -> Verdict:
     return verdict(hidden.logits, hidden.labelled, prior=prior, rivals=rivals, negatives=hidden.negative)
 
 
-def _scored(plan: FitPlan, judged: Judged, prior: PriorEstimate, chosen: bool) -> CandidateScores:
-    name, scores = judged.candidate.name, _scores(Hidden.of(plan, judged), prior)
-    if isinstance(scores, PUScores):
-        return CandidateScores(name, chosen, scores.auc, scores.proxy_accuracy)
-    return CandidateScores(name, chosen, None if scores is None else scores.pu_auc)
+def _scored(plan: FitPlan, judged: Judged, prior: PriorEstimate, comparison: Comparison) -> CandidateScores:
+    """A candidate with the AUC it was chosen by, on the rows it was judged on and beside the chosen one."""
+    hidden = Hidden.of(plan, judged)
+    scores = _scores(hidden, prior)
+    chosen = judged is comparison.chosen
+    contest = None if chosen else contest_of(plan, judged.logits, comparison.chosen.logits)
+    return CandidateScores(
+        judged.candidate.name,
+        chosen,
+        None if scores is None else scores.pu_auc,
+        scores.proxy_accuracy if isinstance(scores, PUScores) else None,
+        difference=None if contest is None else contest.gain,
+        hidden=int(hidden.labelled.sum()),
+    )
 
 
-def _ranked(ranked: Ranked) -> CandidateScores:
-    """One of the averaged rankers, with the AUC of P against U of its out-of-sample scores."""
-    return CandidateScores(ranked.name, auc=Estimate(ranked.area, ranked.error), weight=ranked.weight)
+def _ranked(plan: FitPlan, ranked: Ranked, comparison: Comparison) -> CandidateScores:
+    """One of the averaged rankers, judged by its out-of-sample scores."""
+    contest = contest_of(plan, ranked.score, comparison.chosen.logits)
+    return CandidateScores(
+        ranked.name,
+        pu_auc=Estimate(ranked.area, ranked.error),
+        weight=ranked.weight,
+        difference=None if contest is None else contest.gain,
+        hidden=int(plan.labelled.sum()),
+    )
 
 
 def _rivals(plan: FitPlan, judged: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
@@ -167,65 +198,6 @@ def _choices(plan: FitPlan, classifier: Classifier) -> Choices:
         return Choices(str(used.name), candidate.labeller, candidate.head)
     encoder, training = name_of(pretraining.encoder), pretraining.choices
     return Choices(encoder, candidate.labeller, candidate.head, training, classifier.fine_tuned)
-
-
-def _reasons(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str]:
-    options, chosen = plan.options, comparison.chosen.candidate
-    raw = chosen.encoder == RAW
-    reasons = [*_about_texts(plan), *_about_training(plan, comparison)]
-    if raw and used.name == PCA != options.encoder:
-        reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
-    if options.fine_tune and raw:
-        reasons.append("No fine-tuning: raw rows have no encoder to tune.")
-    if comparison.averaged is not None:
-        counted = sorted(comparison.averaged.head.weights.items(), key=lambda each: -each[1])
-        reasons.append(
-            f"Ranks are averaged: {'; '.join(f'{100 * weight:.0f} % {name}' for name, weight in counted)}. Hidden "
-            "positives say how much each counts."
-        )
-    skipped = (*(() if comparison.average is None else comparison.average.skipped), *comparison.skipped)
-    if skipped:
-        reasons.append(f"Not tried within the time limit: {'; '.join(skipped)}.")
-    others = [each.candidate.name for number, each in enumerate(comparison.judged) if number != comparison.best]
-    if others:
-        reasons.append(f"{chosen.name}: ranks hidden positives best, or as well as {', '.join(others)}.")
-    return reasons
-
-
-def _about_texts(plan: FitPlan) -> list[str]:
-    """Which columns were taken for text."""
-    texts = () if plan.schema.transform is None else plan.schema.transform.texts
-    return [f"Text: column {each.name!r} as {each.dimensions} numbers, by {each.encoder}." for each in texts]
-
-
-def _about_training(plan: FitPlan, comparison: Comparison) -> list[str]:
-    """Why an encoder was trained as it was, or not at all, or left."""
-    pretraining = plan.pretraining
-    if pretraining is None:
-        return [_why_no_pretraining(plan)]
-    reasons = list(pretraining.reasons)
-    if comparison.chosen.candidate.encoder == RAW:
-        compared = any(each.candidate.encoder == TRAINED for each in comparison.judged)
-        why = "did not rank hidden positives better" if compared else "could not be compared within the time limit"
-        reasons = [f"Raw rows: a trained encoder ({name_of(pretraining.encoder)}) {why}."]
-    if pretraining.shortened_from is not None:
-        epochs = f"{pretraining.config.epochs} epochs of {pretraining.shortened_from} planned"
-        reasons.append(f"Training: stopped after {epochs}, to keep the time limit.")
-    return reasons
-
-
-def _why_no_pretraining(plan: FitPlan) -> str:
-    if plan.options.encoder in (RAW, PCA):
-        return "No pretraining: as requested."
-    if plan.out_of_time:
-        return "No pretraining: no time for it."
-    if plan.settled and plan.schema.kind != "table":
-        return "No pretraining: fast rankers separate the classes already."
-    if plan.schema.kind == "table":
-        return "No pretraining: it rarely pays on tables; encoder='mlp' asks for it."
-    fewest = FEWEST if plan.schema.kind == "image" else FEWEST_VECTORS
-    needs = f"{fewest:,} rows with {FEWEST_LABELLED} labelled positives"
-    return f"No pretraining: too few rows or labels; it needs {needs}."
 
 
 def _epoch(epoch: Epoch) -> EpochRecord:

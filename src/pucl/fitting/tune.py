@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
-from pucl.fitting.compare import Candidate, Comparison, Judged, choose, head_of
+from pucl.fitting.compare import TUNED, Candidate, Comparison, Judged, choose, head_of
 from pucl.fitting.encode import Encoded
 from pucl.fitting.plan import FitPlan
 from pucl.heads import LinearHead
@@ -127,7 +127,7 @@ def fine_tuned(
 
 
 def _named(candidate: Candidate, mode: str) -> Candidate:
-    return replace(candidate, encoder=f"{candidate.encoder}, fine-tuned on {mode}", head="linear")
+    return replace(candidate, encoder=f"{candidate.encoder}{TUNED}{mode}", head="linear")
 
 
 def _view(shape: tuple[int, ...]) -> str | View:

@@ -80,7 +80,7 @@ class NearestNeighbours(StoredHead):
         return torch.where(total > 0, (vote * self.labels[who]).sum(dim=1) / total.clamp(min=1e-30), self.share)
 
 
-@register("heads", reference="Wu et al. 2018 (weighted kNN); remark:kNN")
+@register("heads", reference="Wu et al. 2018 (weighted kNN)")
 @renamed_arguments(OWNER, even="whitening")
 def knn(
     z: Tensor,

@@ -1,4 +1,4 @@
-"""Nearest centroid, remark:kNN: the class whose mean embedding is closer."""
+"""Nearest centroid, of the paper's remark (remark:kNN): the class whose mean embedding is closer."""
 
 from torch import Tensor
 
@@ -7,7 +7,7 @@ from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
 
 
-@register("heads", reference="remark:kNN")
+@register("heads", reference="the paper's remark on nearest centroids")
 def nearest_centroid(z: Tensor, labelled: Tensor, pseudo: PseudoLabels) -> LinearHead:
     """Positive where the mean of the pseudo-positives is nearer than that of the pseudo-negatives.
 

@@ -6,8 +6,10 @@ from types import MappingProxyType
 from pucl.models.record import Choices, FitRecord, RowCounts
 from pucl.priors import PriorEstimate
 from pucl.selection.lift import Lift
-from pucl.selection.scores import PUScores, RankingScores
+from pucl.selection.scores import Estimate, PUScores, RankingScores
 
+SHOWN = 5  # columns that the summary names
+ERRORS = 2.0  # standard errors above which a column matters
 NAMES = MappingProxyType({"f1": "F1"})  # of figures, where they differ from their keys
 
 
@@ -27,6 +29,8 @@ def describe(record: FitRecord, *, option: str = "prior=") -> str:
         )
     if record.score_ranges:
         lines.append(f"What depends on the share of positives: {describe_ranges(record.score_ranges)}.")
+    if record.importance:
+        lines.append(f"Columns that matter most: {_importance(record.importance)}.")
     lines.append(f"Model: {_choices(record.choices)}.")
     parts = (("Why", record.reasons), ("Checks", record.diagnostics))
     lines += [line for title, texts in parts for line in _list(title, texts)]
@@ -98,6 +102,21 @@ def _estimates(scores: RankingScores, lift: Sequence[Lift]) -> str:
     if not isinstance(scores, PUScores):
         figures.append(f"AUC against unlabelled rows {scores.pu_auc}")
     return ", ".join(figures)
+
+
+def _importance(importance: Mapping[str, Estimate]) -> str:
+    """The first few columns; those whose drop is more than noise, where there are any."""
+    clear = clear_columns(importance)
+    listed = ", ".join(f"{name} {importance[name]}" for name in (clear or list(importance))[:SHOWN])
+    if not clear:
+        return f"none alone by more than noise ({listed}); columns that say the same stand in for each other"
+    more = f" (and {len(clear) - SHOWN} more)" if len(clear) > SHOWN else ""
+    return f"{listed}{more}; so much does the AUC against unlabelled rows drop when the column is shuffled"
+
+
+def clear_columns(importance: Mapping[str, Estimate]) -> list[str]:
+    """The columns whose importance is more than `ERRORS` standard errors, the most important first."""
+    return [name for name, drop in importance.items() if drop.value > ERRORS * drop.error and drop.value > 0]
 
 
 def _listed(texts: Sequence[str]) -> str:

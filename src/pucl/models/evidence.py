@@ -33,6 +33,23 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What one value of a row does to its score: the change of the logit from the typical value to this one."""
+
+    column: str
+    value: str
+    change: float
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A row of a table, and the values that move its score by the model most, the largest first."""
+
+    id: str
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The rows and scores that a report shows in addition to the record.
 
@@ -46,6 +63,7 @@ class Evidence:
         quantiles: calibrated logits of all unlabelled rows, sorted, thinned to at most 2,001 values from the lowest to
             the highest, evenly by rank.
         n_unlabelled: how many unlabelled rows there are.
+        explained: some of the `top` rows of a table, and what moves their scores.
         embedding: embeddings of the points (k, d), from which t-SNE lays them out; None once that is done.
     """
 
@@ -58,3 +76,4 @@ class Evidence:
     quantiles: Floats
     n_unlabelled: int
     embedding: NDArray[np.float16] | None = None
+    explained: tuple[Explained, ...] = ()

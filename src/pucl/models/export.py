@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.errors import Described, InputError, RunError, bad_argument, how_to_install
 from pucl.files import replace_file
 from pucl.models.graph import Graph, Trial, trial_rows
 from pucl.models.model import Model
@@ -143,4 +143,4 @@ def _need(module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError:
-        raise InputError(f"ONNX needs {module}: pip install 'pucl[export]'", owner=OWNER) from None
+        raise InputError(f"ONNX needs {module}: {how_to_install('export')}", owner=OWNER) from None

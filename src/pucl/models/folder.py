@@ -5,7 +5,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,12 @@ from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
 from pucl.files import replace_file
 from pucl.heads.calibration import Calibrated
 from pucl.heads.stored import HeadParts
-from pucl.models.evidence import Evidence, Shown
+from pucl.models.evidence import Effect, Evidence, Explained, Shown
 from pucl.models.model import Model
 from pucl.models.places import check_folder
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
+from pucl.models.stored_values import number, text
 from pucl.texts import Arrays
 
 FORMAT, OLDEST = 2, 1  # what is written, and the oldest that is read
@@ -330,7 +331,7 @@ def _evidence_texts(evidence: Evidence | None) -> dict[str, Any] | None:
     texts: dict[str, Any] = {
         part: {"ids": shown.ids, "values": shown.values} for part, shown in _shown(evidence).items()
     }
-    return {**texts, "n_unlabelled": evidence.n_unlabelled}
+    return {**texts, "n_unlabelled": evidence.n_unlabelled, "explained": [asdict(each) for each in evidence.explained]}
 
 
 def _shown(evidence: Evidence) -> dict[str, Shown]:
@@ -369,6 +370,12 @@ def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Eviden
             quantiles=tensors["quantiles"].numpy(),
             n_unlabelled=int(texts["n_unlabelled"]),
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
+            explained=tuple(_explained(each) for each in texts.get("explained", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"the stored evidence is damaged: {error!r}", owner=LOAD) from None
+
+
+def _explained(content: Mapping[str, Any]) -> Explained:
+    effects = (Effect(text(each["column"]), text(each["value"]), number(each["change"])) for each in content["effects"])
+    return Explained(text(content["id"]), tuple(effects))

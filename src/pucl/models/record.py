@@ -1,18 +1,19 @@
 """The record of a fit: what a model was trained on, what was chosen and why, and how good it is estimated to be."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, get_args
 
 from pucl import __version__
 from pucl.data import Kind
 from pucl.errors import InputError, is_number
+from pucl.models.stored_values import listed, number, optional, share, text, texts, whole
 from pucl.priors import PriorEstimate
 from pucl.selection.lift import Lift
 from pucl.selection.scores import Estimate, PUScores, RankingScores
 from pucl.selection.verdict import Verdict, Word
 
-VERSION = 3  # of the stored record; version 1 is the ``about`` of models of format 1, 2 has no verdict
+VERSION = 4  # of the stored record; version 1 is the ``about`` of models of format 1, 2 has no verdict, 3 no importance
 OWNER = "pucl.load_model"
 FROM_FILES = ("source", "source_rows", "id_column", "created", "command")
 METRICS = tuple(field.name for field in fields(PUScores) if field.type is Estimate)
@@ -76,16 +77,22 @@ class CandidateScores:
     Attributes:
         name: of the candidate.
         chosen: whether the model uses it.
-        auc: chance that a positive scores above a negative; above an unlabelled row, where π is only bounded.
+        pu_auc: chance that a hidden positive scores above an unlabelled row, by which candidates are compared; on the
+            rows hidden from this one, which may be others than those hidden from the next.
         accuracy: on the unlabelled rows; None where π is only bounded.
         weight: how much it counts in an average of several, a share; None where nothing was averaged.
+        difference: by how much the AUC is above that of the chosen one on the rows that both were judged on; None for
+            the chosen one, and where there are none.
+        hidden: how many positives were hidden from it.
     """
 
     name: str
     chosen: bool = False
-    auc: Estimate | None = None
+    pu_auc: Estimate | None = None
     accuracy: Estimate | None = None
     weight: float | None = None
+    difference: Estimate | None = None
+    hidden: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,8 @@ class FitRecord:
             too few could be hidden.
         verdict: whether the model is worth using, and why; None in models written before there was one.
         lift: how much richer in hidden positives the best-scored rows are than a random pick.
+        importance: of the columns of a table, by name and largest first: how far the AUC of hidden positives against
+            unlabelled rows drops when a column is shuffled; empty where it is not known.
         score_ranges: lowest and highest precision, F1 and accuracy over the plausible π, by name; only for a bound.
         diagnostics: findings on the embedding and on the labels, a sentence each.
         warnings: what looked wrong.
@@ -137,7 +146,8 @@ class FitRecord:
         source_rows: how many rows it holds.
         id_column: the column with the ids.
         created: when, as an ISO time.
-        command: how to do it again.
+        command: how to do it again: the command, or the call in Python.
+        versions: of what computed it, by name: Python, torch, numpy and scikit-learn.
     """
 
     kind: Kind
@@ -149,6 +159,7 @@ class FitRecord:
     metrics: RankingScores | None = None
     verdict: Verdict | None = None
     lift: tuple[Lift, ...] = ()
+    importance: Mapping[str, Estimate] = field(default_factory=dict)
     score_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -162,6 +173,7 @@ class FitRecord:
     id_column: str | None = None
     created: str | None = None
     command: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it; `from_dict` gives back an equal record."""
@@ -179,12 +191,14 @@ class FitRecord:
             "metrics_prior": self.metrics.prior if isinstance(self.metrics, PUScores) else None,
             "verdict": None if self.verdict is None else asdict(self.verdict),
             "lift": [asdict(lift) for lift in self.lift],
+            "importance": {name: asdict(drop) for name, drop in self.importance.items()},
             "score_ranges": {name: list(ends) for name, ends in self.score_ranges.items()},
             "diagnostics": list(self.diagnostics),
             "warnings": list(self.warnings),
             "history": [_without_none(asdict(epoch)) for epoch in self.history],
             "seed": self.seed,
             "seconds": self.seconds,
+            "versions": dict(self.versions),
             **{name: getattr(self, name) for name in FROM_FILES},
         }
 
@@ -198,8 +212,8 @@ class FitRecord:
             return _record(content)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            text = " ".join(reason.split())[:200]
-            raise InputError(f"the record of the fit is damaged ({text}); fit the model again", owner=OWNER) from None
+            short = " ".join(reason.split())[:200]
+            raise InputError(f"the record of the fit is damaged ({short}); fit the model again", owner=OWNER) from None
 
 
 def metrics_to_dict(metrics: RankingScores | None) -> dict[str, dict[str, float]]:
@@ -224,7 +238,7 @@ def _without_none(content: dict[str, Any]) -> dict[str, Any]:
 
 def _record(content: Mapping[str, Any]) -> FitRecord:
     """The parts of a stored record; anything that is missing or of another type is an error."""
-    kind = _text(content["kind"])
+    kind = text(content["kind"])
     if kind not in get_args(Kind):
         raise ValueError(f"kind {kind!r}")
     prior = _prior(content["prior"])
@@ -233,53 +247,66 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         rows=_rows(content["rows"]),
         prior=prior,
         choices=_choices(content["choices"]),
-        reasons=_texts(content["reasons"]),
-        candidates=tuple(map(_candidate, _list(content["candidates"]))),
-        metrics=_metrics(content["metrics"], _optional(_number, content.get("metrics_prior")) or prior.value),
-        verdict=_optional(_verdict, content.get("verdict")),
-        lift=tuple(map(_lift, _list(content.get("lift", ())))),
-        score_ranges={_text(name): _range(ends) for name, ends in content.get("score_ranges", {}).items()},
-        diagnostics=_texts(content["diagnostics"]),
-        warnings=_texts(content["warnings"]),
-        history=tuple(map(_epoch, _list(content["history"]))),
-        seed=_count(content["seed"]),
-        seconds=_optional(_number, content.get("seconds")),
-        fingerprint=_optional(_text, content.get("fingerprint")),
-        pucl_version=_text(content["version"]),
-        source=_optional(_text, content.get("source")),
-        source_rows=_optional(_count, content.get("source_rows")),
-        id_column=_optional(_text, content.get("id_column")),
-        created=_optional(_text, content.get("created")),
-        command=_optional(_text, content.get("command")),
+        reasons=texts(content["reasons"]),
+        candidates=tuple(_candidate(each, prior) for each in listed(content["candidates"])),
+        metrics=_metrics(content["metrics"], optional(number, content.get("metrics_prior")) or prior.value),
+        verdict=optional(_verdict, content.get("verdict")),
+        lift=tuple(map(_lift, listed(content.get("lift", ())))),
+        importance={text(name): _estimate(drop) for name, drop in content.get("importance", {}).items()},
+        score_ranges={text(name): _range(ends) for name, ends in content.get("score_ranges", {}).items()},
+        diagnostics=texts(content["diagnostics"]),
+        warnings=texts(content["warnings"]),
+        history=tuple(map(_epoch, listed(content["history"]))),
+        seed=whole(content["seed"]),
+        seconds=optional(number, content.get("seconds")),
+        fingerprint=optional(text, content.get("fingerprint")),
+        pucl_version=text(content["version"]),
+        source=optional(text, content.get("source")),
+        source_rows=optional(whole, content.get("source_rows")),
+        id_column=optional(text, content.get("id_column")),
+        created=optional(text, content.get("created")),
+        command=optional(text, content.get("command")),
+        versions={text(name): text(number) for name, number in content.get("versions", {}).items()},
     )
 
 
 def _rows(content: Mapping[str, Any]) -> RowCounts:
-    n, labelled, unlabelled = (_count(content[name]) for name in ("n", "labelled", "unlabelled"))
-    return RowCounts(n, labelled, unlabelled, _count(content.get("negative", 0)))  # 0 in models without the field
+    n, labelled, unlabelled = (whole(content[name]) for name in ("n", "labelled", "unlabelled"))
+    return RowCounts(n, labelled, unlabelled, whole(content.get("negative", 0)))  # 0 in models without the field
 
 
 def _choices(content: Mapping[str, Any]) -> Choices:
     training = None
     if content["objective"] is not None:
         training = TrainingChoices(
-            _text(content["objective"]), _text(content["view"]), _count(content["epochs"]),
-            _count(content["batch_size"]), _text(content["optimiser"]), _number(content["learning_rate"]),
-            _number(content["weight_decay"]),
+            text(content["objective"]), text(content["view"]), whole(content["epochs"]),
+            whole(content["batch_size"]), text(content["optimiser"]), number(content["learning_rate"]),
+            number(content["weight_decay"]),
         )  # fmt: skip
-    encoder, labeller, head = (_text(content[name]) for name in ("encoder", "labeller", "head"))
-    return Choices(encoder, labeller, head, training, _optional(_text, content["fine_tuned"]))
+    encoder, labeller, head = (text(content[name]) for name in ("encoder", "labeller", "head"))
+    return Choices(encoder, labeller, head, training, optional(text, content["fine_tuned"]))
 
 
-def _candidate(content: Mapping[str, Any]) -> CandidateScores:
-    auc, accuracy = (_optional(_estimate, content.get(name)) for name in ("auc", "accuracy"))
-    weight = _optional(_share, content.get("weight"))
-    return CandidateScores(_text(content["name"]), content.get("chosen") is True, auc, accuracy, weight)
+def _candidate(content: Mapping[str, Any], prior: PriorEstimate) -> CandidateScores:
+    """A candidate; up to version 3, ``auc`` was against unlabelled rows only for bounds and averaged rankers."""
+    former = optional(_estimate, content.get("auc"))
+    weight = optional(share, content.get("weight"))
+    names = ("pu_auc", "accuracy", "difference")
+    pu_auc, accuracy, difference = (optional(_estimate, content.get(name)) for name in names)
+    return CandidateScores(
+        text(content["name"]),
+        content.get("chosen") is True,
+        former if pu_auc is None and (prior.is_bound or weight is not None) else pu_auc,
+        accuracy,
+        weight,
+        difference,
+        optional(whole, content.get("hidden")),
+    )
 
 
 def _prior(content: Mapping[str, Any]) -> PriorEstimate:
-    value, low, high = (_share(content[name]) for name in ("value", "low", "high"))
-    return PriorEstimate(value, low, high, _text(content["method"]), content.get("is_bound") is True)
+    value, low, high = (share(content[name]) for name in ("value", "low", "high"))
+    return PriorEstimate(value, low, high, text(content["method"]), content.get("is_bound") is True)
 
 
 def _metrics(content: Mapping[str, Any], prior: float) -> RankingScores | None:
@@ -292,65 +319,27 @@ def _metrics(content: Mapping[str, Any], prior: float) -> RankingScores | None:
 
 
 def _verdict(content: Mapping[str, Any]) -> Verdict:
-    word = _text(content["word"])
+    word = text(content["word"])
     if word not in get_args(Word):
         raise ValueError(f"verdict {word!r}")
-    return Verdict(word, _text(content["reason"]))  # type: ignore[arg-type]
+    return Verdict(word, text(content["reason"]))  # type: ignore[arg-type]
 
 
 def _lift(content: Mapping[str, Any]) -> Lift:
-    return Lift(_share(content["share"]), _number(content["value"]), _number(content["error"]))
+    return Lift(share(content["share"]), number(content["value"]), number(content["error"]))
 
 
 def _range(ends: Any) -> tuple[float, float]:
-    low, high = map(_number, _list(ends))
+    low, high = map(number, listed(ends))
     return low, high
 
 
 def _epoch(content: Mapping[str, Any]) -> EpochRecord:
     known = {field.name: content[field.name] for field in fields(EpochRecord) if content.get(field.name) is not None}
-    whole = ("epoch", "dim", "n_held", "n_seen", "rows")
-    numbers: dict[str, Any] = {n: _count(v) if n in whole else _number(v) for n, v in known.items()}
+    counts = ("epoch", "dim", "n_held", "n_seen", "rows")
+    numbers: dict[str, Any] = {n: whole(v) if n in counts else number(v) for n, v in known.items()}
     return EpochRecord(**numbers)
 
 
 def _estimate(content: Mapping[str, Any]) -> Estimate:
-    return Estimate(_number(content["value"]), _number(content["error"]))
-
-
-def _optional(read: Any, value: Any) -> Any:
-    return None if value is None else read(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not text")
-    return value
-
-
-def _number(value: Any) -> float:
-    if not is_number(value):
-        raise TypeError(f"{value!r} is not a finite number")
-    return float(value)
-
-
-def _share(value: Any) -> float:
-    if not 0 <= _number(value) <= 1:
-        raise ValueError(f"{value!r} is not a share within [0, 1]")
-    return float(value)
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is not a whole number")
-    return value
-
-
-def _list(value: Any) -> Iterable[Any]:
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"{type(value).__name__} is not a list")
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(_text, _list(value)))
+    return Estimate(number(content["value"]), number(content["error"]))

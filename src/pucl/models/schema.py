@@ -147,6 +147,18 @@ class Schema:
         """The feature columns as the user has them, without the parts of dates."""
         return tuple(name for name in self.columns if source_of(name, self.columns) == name)
 
+    @property
+    def sources(self) -> dict[str, tuple[int, ...]]:
+        """The places in a row that `encode` gives by the column they are made of; those of a date with its parts."""
+        rules = () if self.transform is None else self.transform.rules
+        places: dict[str, tuple[int, ...]] = {}
+        start = 0
+        for rule in rules:
+            name = source_of(rule.name, self.columns)
+            places[name] = (*places.get(name, ()), *range(start, start + rule.width))
+            start += rule.width
+        return places
+
     def _as_trained(self, rows: Rows, size: tuple[int, ...] | None, owner: str) -> Rows:
         """Images grey or in colour, and of the size, as in training, whatever the folder holds."""
         if rows.kind != self.kind:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from pucl.errors import InputError
+from pucl.errors import InputError, how_to_install
 
 BACKENDS = ("torch", "faiss")
 PIECE = 1 << 21  # numbers of the rows a thread compares at a time
@@ -78,7 +78,7 @@ def _by_faiss(rows: Tensor, centres: Tensor) -> Tensor:
     try:
         import faiss
     except ImportError:
-        raise InputError("pupl: backend='faiss' needs the faiss package: pip install 'pucl[faiss]'") from None
+        raise InputError(f"pupl: backend='faiss' needs the faiss package: {how_to_install('faiss')}") from None
     index = faiss.IndexFlatL2(rows.shape[1])
     index.add(centres.flip(0).to("cpu", torch.float32).contiguous().numpy())  # of equal distances the second's wins
     _, nearest = index.search(rows.to("cpu", torch.float32).contiguous().numpy(), 1)

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from pucl.numerics.auc import auc
 from pucl.ranking.bagged_svm import MAX_IN_BAG, bags_for, fit_bagged_svm
 from pucl.ranking.bags import MAX_IN_BAG as MAX_IN_TREE
-from pucl.ranking.bags import Bools, Floats, Rows
+from pucl.ranking.bags import Bools, Floats, Rows, Unseen
 from pucl.ranking.logistic import fit_linear
 from pucl.ranking.trees import FOLDS, JUDGES, N_TREES, bag_of_trees
 
-Fitted = tuple[Any, Floats]  # a model and the out-of-sample scores of the training rows
+# A model, the out-of-sample scores of the training rows, and such scores of other rows in their place.
+Fitted = tuple[Any, Floats, Unseen | None]
 COSTS = (1.0, 10.0)  # C of the support vector machines
 SOFTNESS = 2.0  # standard errors of the best AUC by which a ranker's weight falls to 1/e
 SMALLEST = 0.02  # weight below which a ranker is left out
@@ -54,6 +55,7 @@ class Ranked:
         area: AUC of P against U of these scores.
         error: its standard error.
         weight: of its ranks in the average.
+        unseen: out-of-sample scores of other rows in the place of training rows.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Ranked:
     area: float
     error: float
     weight: float = 0.0
+    unseen: Unseen | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Member:
 
 def _linear(rows: TableRows) -> list[Fitted]:
     fitted = fit_linear(rows.features, rows.labelled, seed=rows.seed, negative=rows.negative)
-    return [(fitted.model, fitted.score)]
+    return [(fitted.model, fitted.score, fitted.unseen)]
 
 
 def _trees(min_leaf: int, *, random_splits: bool = False) -> Callable[[TableRows], list[Fitted]]:
@@ -93,14 +96,14 @@ def _trees(min_leaf: int, *, random_splits: bool = False) -> Callable[[TableRows
             rows.columns, rows.labelled, min_leaf=min_leaf, random_splits=random_splits, categories=rows.categories,
             negative=rows.negative, seed=rows.seed,
         )  # fmt: skip
-        return [(fitted, fitted.score)]
+        return [(fitted, fitted.score, fitted.unseen)]
 
     return fit
 
 
 def _machines(rows: TableRows) -> list[Fitted]:
     fitted = fit_bagged_svm(rows.features, rows.labelled, costs=COSTS, seed=rows.seed, negative=rows.negative)
-    return [(machines, machines.score) for machines in fitted]
+    return [(machines, machines.score, machines.unseen) for machines in fitted]
 
 
 def _seconds_of_linear(rows: TableRows) -> float:
@@ -155,9 +158,9 @@ def rank_all(
         if ranked and deadline is not None and time.perf_counter() + cost[number] > deadline:
             skipped.extend(member.names)
             continue
-        for name, (fitted, score) in zip(member.names, member.fit(rows), strict=True):
+        for name, (fitted, score, unseen) in zip(member.names, member.fit(rows), strict=True):
             area, error = auc(score[rows.labelled], score[free])
-            ranked.append(Ranked(name, member.takes, fitted, score, area, error))
+            ranked.append(Ranked(name, member.takes, fitted, score, area, error, unseen=unseen))
     return weighed(ranked), skipped
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from pucl.errors import check_count, check_positive
 from pucl.numerics.threads import cores
 from pucl.ranking import Ranking
-from pucl.ranking.bags import Bools, Floats, Rows
+from pucl.ranking.bags import Bools, Floats, Rows, Unseen, score_unseen
 from pucl.ranking.columns import as_arrays, ranking_of_scores
 from pucl.ranking.scaling import standardised
 from pucl.registry import register
@@ -37,6 +37,7 @@ class BaggedMachines:
         bias: b.
         gamma: γ.
         score: of every training row by the machines that never saw it, (n,).
+        unseen: such scores of other rows, by one machine each.
     """
 
     vectors: Rows
@@ -44,6 +45,7 @@ class BaggedMachines:
     bias: float
     gamma: float
     score: Floats
+    unseen: Unseen
 
 
 @register("rankers", reference="Mordelet and Vert 2014", revision=2)
@@ -110,9 +112,10 @@ def fit_bagged_svm(
         return weight, bias, decisions(x, x[rows], weight, gamma) + bias
 
     total, count, biases = np.zeros((len(x), len(costs))), np.zeros((len(x), 1)), np.zeros(len(costs))
-    weights = np.zeros((len(x), len(costs)))
+    weights, parts = np.zeros((len(x), len(costs))), []
     with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:
         for rows, (weight, bias, score) in zip(bags, pool.map(fit_and_score, bags), strict=True):
+            parts.append((weight, bias))
             score[rows] = 0.0
             total += score
             count += 1
@@ -123,8 +126,24 @@ def fit_bagged_svm(
     machines = []
     for j in range(len(costs)):
         used = np.flatnonzero(weights[:, j])
-        machines.append(BaggedMachines(x[used], weights[used, j], float(biases[j]), gamma, score[:, j]))
+        own = [(x[rows], weight[:, j], float(bias[j])) for rows, (weight, bias) in zip(bags, parts, strict=True)]
+        unseen = _scorer(bags, own, gamma)
+        machines.append(BaggedMachines(x[used], weights[used, j], float(biases[j]), gamma, score[:, j], unseen))
     return machines
+
+
+def _scorer(bags: Sequence[NDArray[np.intp]], machines: Sequence[tuple[Rows, Floats, float]], gamma: float) -> Unseen:
+    """Scores of rows by the first machine that did not see the row in whose place they stand."""
+
+    def score(number: int, rows: Rows) -> Floats:
+        vectors, weight, bias = machines[number]
+        used = weight != 0
+        return decisions(rows, vectors[used], weight[used, None], gamma)[:, 0] + bias
+
+    def unseen(numbers: NDArray[np.intp], rows: Rows) -> Floats:
+        return score_unseen(numbers, rows, bags, score, 1)
+
+    return unseen
 
 
 def bags_for(labelled: Bools) -> int:

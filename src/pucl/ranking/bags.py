@@ -1,6 +1,6 @@
 """Balanced bags: many models of P against as many rows of U, and for every row the mean of those that never saw it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +15,20 @@ Rows = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Fit = Callable[[NDArray[np.intp], int], Any]  # the rows of a bag and a seed → a model
 Score = Callable[[Any], Floats]  # a model → its score of all rows (n,)
+# The numbers of training rows (m,) and other rows in their place (k, m, c) → scores (k, m) by models that did not see
+# these training rows.
+Unseen = Callable[[NDArray[np.intp], Rows], Floats]
 MAX_IN_BAG = 4000  # rows of P, and of U, in a bag
 FROM_NEGATIVES = 0.5  # largest share of confirmed negatives among the negatives of a bag
 
 
 @dataclass(frozen=True)
 class Bag:
-    """The models of all bags, and the score of every row by the models that never saw it, (n,)."""
+    """The models of all bags, the score of every row by those that never saw it, (n,), and the rows of each bag."""
 
     models: tuple[Any, ...]
     score: Floats
+    rows: tuple[NDArray[np.intp], ...]
 
 
 def balanced_bag(
@@ -75,4 +79,48 @@ def balanced_bag(
     for kind in (labelled, ~labelled):
         seen = kind & (count > 0)
         mean[kind & (count == 0)] = mean[seen].mean() if seen.any() else mean[count > 0].mean() if count.any() else 0.0
-    return Bag(tuple(models), mean)
+    return Bag(tuple(models), mean, tuple(rows for rows, _ in bags))
+
+
+def score_unseen(
+    numbers: NDArray[np.intp],
+    rows: Rows,
+    bags: Sequence[NDArray[np.intp]],
+    score: Callable[[int, Rows], Floats],
+    most: int,
+) -> Floats:
+    """Scores (k, m) of rows (k, m, c) in the place of training rows, see `Unseen`.
+
+    Each is the mean over the first bags, at most `most`, that do not hold the training row; 0 where all of them do.
+
+    Args:
+        numbers: of the training rows, (m,).
+        rows: in their place, (k, m, c).
+        bags: the rows of every bag.
+        score: the number of a bag and rows (j, c) → their scores (j,).
+        most: bags that score a row.
+    """
+    total, count = np.zeros(rows.shape[:2]), np.zeros(len(numbers))
+    for number, bag in enumerate(bags):
+        held = np.zeros(int(max(bag.max(), numbers.max())) + 1, dtype=bool)
+        held[bag] = True
+        used = ~held[numbers] & (count < most)
+        if used.any():
+            chosen = np.ascontiguousarray(rows[:, used])
+            total[:, used] += score(number, chosen.reshape(-1, rows.shape[2])).reshape(len(rows), -1)
+            count += used
+        elif (count >= most).all():
+            break
+    return np.asarray(total / np.maximum(count, 1))
+
+
+def score_unseen_folds(
+    numbers: NDArray[np.intp], rows: Rows, fold: NDArray[Any], score: Callable[[int, Rows], Floats]
+) -> Floats:
+    """The same by the model of the other folds; `score` takes the number of a fold."""
+    out = np.zeros(rows.shape[:2])
+    for k in np.unique(fold[numbers]):
+        here = fold[numbers] == k
+        chosen = np.ascontiguousarray(rows[:, here])
+        out[:, here] = score(int(k), chosen.reshape(-1, rows.shape[2])).reshape(len(rows), -1)
+    return out

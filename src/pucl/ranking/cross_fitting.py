@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pucl.ranking.bags import Bools, Floats, Rows
+from pucl.ranking.bags import Bools, Floats, Rows, Unseen, score_unseen_folds
 from pucl.ranking.rows import folds_of
 
 FOLDS = 5
@@ -18,10 +18,11 @@ HEAVIEST = 10.0  # rows of U that a confirmed negative weighs at most
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """A model of all rows, and the score of every row by a model of the other folds, (n,)."""
+    """A model of all rows, the score of every row by a model of the other folds, (n,), and such a scorer of others."""
 
     model: Any
     score: Floats
+    unseen: Unseen
 
 
 def cross_fitted(
@@ -40,11 +41,16 @@ def cross_fitted(
     known = None if negative is None else torch.from_numpy(negative)
     fold = folds_of("pucl.ranking.cross_fitted", torch.from_numpy(labelled), FOLDS, seed, known).numpy()
     used = _some(labelled, negative, seed)
-    out = np.empty(len(x))
+    out, models = np.empty(len(x)), []
     for k in range(int(fold.max()) + 1):
         rows, here = used[fold[used] != k], fold == k
-        out[here] = score(fit(x[rows], labelled[rows], weights_within(negative, labelled, rows)), x[here])
-    return CrossFitted(fit(x[used], labelled[used], weights_within(negative, labelled, used)), out)
+        models.append(fit(x[rows], labelled[rows], weights_within(negative, labelled, rows)))
+        out[here] = score(models[k], x[here])
+
+    def unseen(numbers: NDArray[np.intp], rows: Rows) -> Floats:
+        return score_unseen_folds(numbers, rows, fold, lambda k, part: score(models[k], part))
+
+    return CrossFitted(fit(x[used], labelled[used], weights_within(negative, labelled, used)), out, unseen)
 
 
 def weights_within(negative: Bools | None, labelled: Bools, rows: NDArray[np.intp]) -> Floats | None:

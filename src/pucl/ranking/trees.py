@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from pucl.ranking.bags import Bools, Floats, Rows, balanced_bag
+from pucl.ranking.bags import Bools, Floats, Rows, Unseen, balanced_bag, score_unseen, score_unseen_folds
 from pucl.ranking.categories import CategoryValues, category_values
 from pucl.ranking.rows import folds_of
 
 N_TREES = 100
 FOLDS = 5
+MOST_UNSEEN = 8  # trees that score a row in the place of one they did not see
 JUDGES = 0.4  # of the number of trees: how many judge a fold, about as many as judge a labelled row out of bag
 
 
@@ -27,16 +28,18 @@ class FittedTrees:
         trees: scikit-learn's, fitted.
         values: what stands for the categories; None where there are none.
         score: the mean share of P in a row's leaf over the trees that never saw the row, (n,).
+        unseen: such scores of other rows, by `MOST_UNSEEN` trees each.
     """
 
     trees: tuple[Any, ...]
     values: CategoryValues | None
     score: Floats
+    unseen: Unseen
 
-    def votes(self, rows: Rows) -> Floats:
-        """The mean share of P in the leaf of every row over all trees, (n,), of rows (n, c) with codes."""
+    def votes(self, rows: Rows, most: int | None = None) -> Floats:
+        """The mean share of P in the leaf of every row over `most` or all trees, (n,), of rows (n, c) with codes."""
         x = rows if self.values is None else self.values.apply(rows)
-        return np.asarray(np.mean([_vote(tree, x) for tree in self.trees], axis=0))
+        return np.asarray(np.mean([_vote(tree, x) for tree in self.trees[:most]], axis=0))
 
 
 def bag_of_trees(
@@ -79,9 +82,14 @@ def bag_of_trees(
         return fitted
     known, score = None if negative is None else torch.from_numpy(negative), np.empty(len(rows))
     fold = folds_of("pucl.ranking.bag_of_trees", torch.from_numpy(labelled), FOLDS, seed, known).numpy()
-    for k in range(int(fold.max()) + 1):
-        score[fold == k] = grow(fold != k, max(1, round(JUDGES * n_trees))).votes(rows[fold == k])
-    return replace(fitted, score=score)
+    judges = [grow(fold != k, max(1, round(JUDGES * n_trees))) for k in range(int(fold.max()) + 1)]
+    for k, judge in enumerate(judges):
+        score[fold == k] = judge.votes(rows[fold == k])
+
+    def unseen(numbers: NDArray[np.intp], others: Rows) -> Floats:
+        return score_unseen_folds(numbers, others, fold, lambda k, part: judges[k].votes(part, MOST_UNSEEN))
+
+    return replace(fitted, score=score, unseen=unseen)
 
 
 def _grown(
@@ -99,7 +107,11 @@ def _grown(
         return _vote(tree, x) if values is None else np.zeros(len(x))
 
     bag = balanced_bag(labelled, fit, score, n_models=n_trees, seed=seed, negative=negative)
-    return FittedTrees(bag.models, values, bag.score)
+
+    def unseen(numbers: NDArray[np.intp], others: Rows) -> Floats:
+        return score_unseen(numbers, others, bag.rows, lambda k, part: _vote(bag.models[k], part), MOST_UNSEEN)
+
+    return FittedTrees(bag.models, values, bag.score, unseen)
 
 
 def _vote(tree: Any, x: Rows) -> Floats:

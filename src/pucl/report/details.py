@@ -11,8 +11,14 @@ from pucl.selection.scores import Estimate
 MAX_CANDIDATES = 60
 MAX_COLUMNS = 300
 LONGEST_COMMAND = 20_000
-MEASURES = (("auc", "AUC"), ("accuracy", "Accuracy"))
-MEASURES_OF_A_BOUND = (("auc", "AUC, labelled against unlabelled"),)  # where π is only bounded
+MAX_VERSIONS = 12
+AUC = "AUC, hidden positives against unlabelled rows"
+COMPARED = (
+    "Each on the rows hidden from it, ± one standard error; these need not be the same rows. “Against the chosen one” "
+    "is the difference on the rows that both were judged on. To replace one that comes before it, a candidate must be "
+    "higher there by more than one standard error, or two with another encoder."
+)
+AVERAGED = "The rankers with a weight are averaged; their weights follow from their AUC."
 
 
 def choices(record: FitRecord) -> Markup:
@@ -25,19 +31,22 @@ def choices(record: FitRecord) -> Markup:
 
 
 def candidates(record: FitRecord) -> Markup | None:
-    """A table of the candidates, with estimates and their errors drawn on a common scale."""
+    """A table of the candidates: the AUC by which they were chosen, on a common scale, and the differences."""
     tried = record.candidates[:MAX_CANDIDATES]
     if not tried:
         return None
-    measures = MEASURES_OF_A_BOUND if record.prior.is_bound else MEASURES
-    measured = {key: [_measured(candidate, key) for candidate in tried] for key, _ in measures}
-    scales = {key: _scale([e for e in estimates if e]) for key, estimates in measured.items() if any(estimates)}
-    shown = tuple((key, label) for key, label in measures if key in scales)
+    scale = scale_of([measured for measured in map(_measured, tried) if measured is not None])
+    compared = any(candidate.difference is not None for candidate in tried)
+    counted = any(candidate.hidden is not None for candidate in tried)
     averaged = any(candidate.weight is not None for candidate in tried)
-    labels = ("Candidate", *(label for _, label in shown), *(("Weight",) if averaged else ()))
+    labels = (
+        "Candidate", AUC, *(("Against the chosen one",) if compared else ()),
+        *(("Hidden positives",) if counted else ()), *(("Weight",) if averaged else ()),
+    )  # fmt: skip
     head = element("tr", *(element("th", label, scope="col") for label in labels))
-    rows = (_row(candidate, shown, scales, averaged) for candidate in tried)
-    caption = element("caption", "Estimated on held-out rows. Lines show ± one standard error.")
+    rows = (_row(candidate, scale, labels[2:]) for candidate in tried)
+    said = " ".join([*([COMPARED] if compared else []), *([AVERAGED] if averaged else [])])
+    caption = element("caption", said or "On rows hidden from each. Lines show ± one standard error.")
     table = element("table", caption, element("thead", head), element("tbody", *rows), class_="candidates")
     return join(element("h3", "Candidates"), table)
 
@@ -62,14 +71,23 @@ def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
         ("Unlabelled", count(record.rows.unlabelled)),
         ("Confirmed negatives", count(record.rows.negative) if record.rows.negative else None),
         ("Shape of a row", shape),
-        ("Fingerprint", shorten(record.fingerprint, 200) if record.fingerprint else None),
+        ("Checksum of rows and labels", shorten(record.fingerprint, 200) if record.fingerprint else None),
+        ("Seed", str(record.seed)),
+        ("Versions", _versions(record)),
     ]
     facts = (element("div", element("dt", label), element("dd", value)) for label, value in pairs if value)
     return join(element("dl", *facts, class_="pairs"), _columns({} if schema is None else schema.columns))
 
 
+def _versions(record: FitRecord) -> str:
+    known = {"pucl": record.pucl_version, **record.versions}
+    return ", ".join(
+        f"{shorten(name, 40)} {shorten(number, 40)}" for name, number in list(known.items())[:MAX_VERSIONS]
+    )
+
+
 def command(record: FitRecord) -> Markup | None:
-    """The command line with a button that copies it."""
+    """The command line, or the call in Python, with a button that copies it."""
     if not record.command:
         return None
     line = shorten(record.command, LONGEST_COMMAND)
@@ -78,26 +96,36 @@ def command(record: FitRecord) -> Markup | None:
     return join(element("pre", element("code", line, id="command-line"), tabindex="0"), element("p", button, " ", said))
 
 
-def _measured(candidate: CandidateScores, key: str) -> Estimate | None:
-    measured: Estimate | None = getattr(candidate, key)
+def _measured(candidate: CandidateScores) -> Estimate | None:
+    measured = candidate.pu_auc
     return measured if measured is not None and isfinite(measured.value) else None
 
 
-def _row(
-    candidate: CandidateScores,
-    shown: Sequence[tuple[str, str]],
-    scales: Mapping[str, tuple[float, float]],
-    averaged: bool,
-) -> Markup:
+def _row(candidate: CandidateScores, scale: tuple[float, float], more: Sequence[str]) -> Markup:
     mark = element("span", "chosen", class_="badge") if candidate.chosen else None
     title = element("th", shorten(candidate.name, 120), " ", mark, scope="row")
-    cells = (_cell(_measured(candidate, key), label, scales[key]) for key, label in shown)
-    weight = "–" if candidate.weight is None else percent(candidate.weight)
-    last = element("td", weight, data_label="Weight") if averaged else None
-    return element("tr", title, *cells, last, class_="chosen" if candidate.chosen else None)
+    values = {
+        "Against the chosen one": _difference(candidate),
+        "Hidden positives": "–" if candidate.hidden is None else count(candidate.hidden),
+        "Weight": "–" if candidate.weight is None else percent(candidate.weight),
+    }
+    cells = (element("td", values[label], data_label=label, class_="plain") for label in more)
+    return element(
+        "tr",
+        title,
+        whisker_cell(_measured(candidate), AUC, scale),
+        *cells,
+        class_="chosen" if candidate.chosen else None,
+    )
 
 
-def _cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:
+def _difference(candidate: CandidateScores) -> str:
+    measured = candidate.difference
+    return "–" if measured is None else f"{measured.value:+.3f} ± {measured.error:.3f}".replace("-", "−")
+
+
+def whisker_cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> Markup:
+    """An estimate with its error drawn on a scale."""
     if measured is None:
         return element("td", "–", data_label=label)
     value, error = measured.value, _error(measured)
@@ -107,9 +135,10 @@ def _cell(measured: Estimate | None, label: str, scale: tuple[float, float]) -> 
     return element("td", element("div", element("span", estimate(measured)), drawing), data_label=label)
 
 
-def _scale(estimates: Sequence[Estimate]) -> tuple[float, float]:
-    low = min(e.value - _error(e) for e in estimates)
-    high = max(e.value + _error(e) for e in estimates)
+def scale_of(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    """From below the lowest to above the highest of the estimates with their errors."""
+    low = min((e.value - _error(e) for e in estimates), default=0.0)
+    high = max((e.value + _error(e) for e in estimates), default=1.0)
     room = max(0.05 * (high - low), 0.005)
     return low - room, high + room
 

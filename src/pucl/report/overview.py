@@ -1,55 +1,15 @@
 """The top of the page: the data, the estimates with their assumptions, and a drawing of the class prior."""
 
-from collections.abc import Mapping
 from math import isfinite
 from types import MappingProxyType
 
-from pucl.models.describe import bound_in_words, range_in_words
+from pucl.models.describe import bound_in_words
 from pucl.models.record import FitRecord
 from pucl.priors import PriorEstimate
-from pucl.report.markup import Markup, count, duration, element, estimate, join, moment, percent, shorten
-from pucl.selection.lift import Lift
-from pucl.selection.scores import Estimate, PUScores, RankingScores
+from pucl.report.markup import Markup, count, duration, element, join, moment, percent, shorten
+from pucl.report.tiles import other_figures, tiles
 
 KINDS = MappingProxyType({"image": "images", "table": "table rows", "vector": "vectors"})
-METRICS = MappingProxyType(
-    {
-        "proxy_accuracy": ("Accuracy", "Share of the unlabelled rows put in the right class."),
-        "proxy_accuracy_one_sample": ("Accuracy on all rows", "Accuracy over labelled and unlabelled rows together."),
-        "auc": ("AUC", "Chance that a positive scores above a negative: 0.5 is guessing, 1 is perfect."),
-        "pu_auc": (
-            "AUC, labelled against unlabelled",
-            "Chance that a labelled positive scores above an unlabelled row. It stays below 1, because some unlabelled "
-            "rows are positive.",
-        ),
-        "precision": ("Precision", "Share of positives among the unlabelled rows that are called positive."),
-        "recall": ("Recall", "Share of all positives that are called positive, measured on held-out labelled ones."),
-        "f1": ("F1", "Harmonic mean of precision and recall."),
-        "specificity": ("Specificity", "Share of the confirmed negatives that are not called positive."),
-        "pn_auc": (
-            "AUC, labelled against negatives",
-            "Chance that a labelled positive scores above a confirmed negative.",
-        ),
-        "found": ("Called positive", "Share of the unlabelled rows that are called positive. Counted, not estimated."),
-        "zero_one_risk": ("Error", "Share of the unlabelled rows put in the wrong class. Noise can push it below 0."),
-        "upu_risk": ("uPU risk", "Smooth, unbiased version of the error. Noise can push it below 0."),
-        "nnpu_risk": ("nnPU risk", "Smooth version of the error that cannot fall below 0."),
-    }
-)
-WITHOUT_PRIOR = (
-    "recall",
-    "pu_auc",
-    "specificity",
-    "pn_auc",
-    "found",
-)  # the tiles where π is only bounded; the lift comes after the first
-RANGES = MappingProxyType(
-    {
-        "precision": ("Precision", "Share of positives among the unlabelled rows that are called positive."),
-        "f1": ("F1", "Harmonic mean of precision and recall."),
-        "accuracy": ("Accuracy", "Share of the unlabelled rows put in the right class."),
-    }
-)
 WITHOUT_NEGATIVES = "Without labelled negatives nothing on this page can be checked against the truth. "
 WITH_NEGATIVES = (
     "The specificity and the AUC against negatives are measured on confirmed negatives; if these are a random sample, "
@@ -100,13 +60,14 @@ def verdict_title(record: FitRecord) -> str:
     return "Verdict" if record.verdict is None else f"Verdict: {words[record.verdict.word]}"
 
 
-def summary(record: FitRecord) -> Markup:
+def summary(record: FitRecord, called: int | None) -> Markup:
     """One paragraph, the tiles with the estimates, and the assumption below them."""
-    tiles, meaning = _tiles(record), ESTIMATED_WITHOUT_PRIOR if record.prior.is_bound else ESTIMATED
+    meaning = ESTIMATED_WITHOUT_PRIOR if record.prior.is_bound else ESTIMATED
     checked = WITH_NEGATIVES if record.rows.negative else WITHOUT_NEGATIVES
     return join(
         element("p", *_lead(record), class_="lead"),
-        element("dl", *tiles, class_="tiles") if tiles else None,
+        tiles(record, called),
+        other_figures(record),
         element("p", element("strong", "What “estimated” means. "), checked, meaning, class_="note"),
     )
 
@@ -144,48 +105,6 @@ def _lead(record: FitRecord) -> list[object]:
         *([" and ", element("strong", count(rows.negative), " confirmed negatives")] if rows.negative else []),
         f". {expects}.",
     ]
-
-
-def _tiles(record: FitRecord) -> list[Markup]:
-    """The estimates; where π is only bounded, first those that need none, then ranges."""
-    metrics, lifts = record.metrics, [_lift_tile(each) for each in record.lift]
-    if metrics is None:
-        return []
-    if isinstance(metrics, PUScores):
-        return [*_metric_tiles(metrics, tuple(METRICS)), *lifts]
-    first, *rest = _metric_tiles(metrics, WITHOUT_PRIOR)
-    return [first, *lifts, *rest, *_range_tiles(record.score_ranges)]
-
-
-def _metric_tiles(metrics: RankingScores, names: tuple[str, ...]) -> list[Markup]:
-    known: dict[str, Estimate | None] = {name: getattr(metrics, name) for name in names}
-    return [_tile(*METRICS[name], e) for name, e in known.items() if e is not None and isfinite(e.value)]
-
-
-def _range_tiles(ranges: Mapping[str, tuple[float, float]]) -> list[Markup]:
-    known = ((name, ranges[name]) for name in RANGES if name in ranges)
-    return [_worded_tile(*RANGES[name], range_in_words(*ends)) for name, ends in known]
-
-
-def _lift_tile(lift: Lift) -> Markup:
-    share = f"{100 * lift.share:g}%"
-    meaning = f"How many times richer in hidden positives the best {share} are than a random pick: 1 is guessing."
-    error = element("span", f"± {lift.error:.1f}", class_="error")
-    value = element("dd", f"{lift.value:.1f}", " ", error, class_="value")
-    return element(
-        "div", element("dt", f"Lift in the top {share}"), value, element("dd", meaning, class_="meaning"), class_="tile"
-    )
-
-
-def _worded_tile(label: str, meaning: str, words: str) -> Markup:
-    value = element("dd", words, class_="value")
-    return element("div", element("dt", label), value, element("dd", meaning, class_="meaning"), class_="tile")
-
-
-def _tile(label: str, meaning: str, measured: Estimate) -> Markup:
-    error = element("span", f"± {measured.error:.3f}", class_="error") if isfinite(measured.error) else None
-    value = element("dd", f"{measured.value:.3f}", " ", error, class_="value", aria_label=estimate(measured))
-    return element("div", element("dt", label), value, element("dd", meaning, class_="meaning"), class_="tile")
 
 
 def _interval(prior: PriorEstimate) -> tuple[float, float] | None:

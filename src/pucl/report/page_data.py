@@ -28,17 +28,38 @@ _DANGEROUS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u
 
 def page_data(record: FitRecord, evidence: Evidence) -> dict[str, Any]:
     """Everything the scripts of the page draw, but for the thumbnails; parts without rows are absent."""
-    data: dict[str, Any] = {"bounded": record.prior.is_bound, "history": series(record.history), "lists": {}}
+    varying = [curve for curve in series(record.history) if is_varying(curve["values"])]
+    data: dict[str, Any] = {"bounded": record.prior.is_bound, "history": varying, "lists": {}}
     held = evidence.held_labelled
-    if held.any() and not held.all() and len(evidence.quantiles):
+    if held.any() and not held.all() and len(evidence.quantiles) and is_varying(evidence.held_logit):
         data |= _judged(record, evidence)
-    if len(evidence.points):
+    if len(evidence.points) and is_varying(evidence.place):
         rows = rows_json(evidence.points, digits=4, max_columns=MAP_COLUMNS, max_bytes=MAP_TEXT)
         data["map"] = {**rows, **_places(np.asarray(evidence.place, np.float64))}
-    for name, shown in (("top", evidence.top), ("unsure", evidence.unsure)):
+    for kind, shown in (("top", evidence.top), ("unsure", evidence.unsure)):
         if len(shown):
-            data["lists"][name] = rows_json(shown, digits=6, max_columns=LIST_COLUMNS, max_bytes=LIST_TEXT)
+            data["lists"][kind] = rows_json(shown, digits=6, max_columns=LIST_COLUMNS, max_bytes=LIST_TEXT)
     return data
+
+
+def is_varying(values: Any) -> bool:
+    """Whether some of the numbers, or rows of numbers, differ, so that there is something to draw; one alone may be."""
+    return len(values) == 1 or bool(np.ptp(np.asarray(values, np.float64), axis=0).max() > 0)
+
+
+def not_drawn(record: FitRecord, evidence: Evidence) -> dict[str, str]:
+    """A sentence for every section whose drawing would show one value only."""
+    same = [curve for curve in series(record.history) if not is_varying(curve["values"])]
+    words = {}
+    if same:
+        listed = ", ".join(f"{curve['name'].replace('_', ' ')} {curve['values'][0]:g}" for curve in same)
+        words["training"] = f"Not drawn, because they are the same in all epochs: {listed}."
+    held = evidence.held_labelled
+    if held.any() and not held.all() and not is_varying(evidence.held_logit):
+        words["separation"] = "Not drawn: all held-out rows have the same score, so there is no threshold to choose."
+    if len(evidence.points) and not is_varying(evidence.place):
+        words["map"] = "Not drawn: all rows have the same embedding."
+    return words
 
 
 def thresholds(record: FitRecord, evidence: Evidence) -> OperatingPoints:

@@ -11,10 +11,12 @@ from pucl.errors import RunError, check_share
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
+from pucl.report.columns import importance
 from pucl.report.details import candidates, choices, command, data_facts, diagnostics, warnings
+from pucl.report.explained import examples
 from pucl.report.markup import Markup, element, fill, join
 from pucl.report.overview import facts, prior_section, summary, title, verdict, verdict_title
-from pucl.report.page_data import as_json, page_data
+from pucl.report.page_data import as_json, not_drawn, page_data
 from pucl.report.pictures import sheets
 from pucl.report.prepare import usable
 
@@ -66,7 +68,7 @@ def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) 
     check_share("pucl.report", "prior", record.prior.value, closed=record.prior.is_bound)
     shown = usable(evidence)
     data = page_data(record, shown)
-    parts = _parts(record, schema, data)
+    parts = _parts(record, schema, data, not_drawn(record, shown), examples(shown.explained))
     room = LIMIT - len(_page(parts, data).encode())
     data["sheets"] = sheets(shown, room)
     page = _page(parts, data)
@@ -77,11 +79,13 @@ def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) 
     return page
 
 
-def _parts(record: FitRecord, schema: Schema | None, data: Mapping[str, Any]) -> dict[str, str]:
+def _parts(
+    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], rows: Markup | None
+) -> dict[str, str]:
     """What goes into the template besides the data."""
     style = Markup(_asset("page.css"))
     script = Markup("\n".join(_asset(f"{name}.js") for name in SCRIPTS))
-    sections = _sections(record, schema, data)
+    sections = _sections(record, schema, data, notes, rows)
     return {
         "policy": _policy(script, style),
         "title": title(record),
@@ -97,25 +101,36 @@ def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
     return str(fill(_asset("page.html"), **parts, data=as_json(data)))
 
 
-def _sections(record: FitRecord, schema: Schema | None, data: Mapping[str, Any]) -> list[tuple[str, str, Markup]]:
-    """Name, heading and content of every section that has something to show."""
+def _sections(
+    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], rows: Markup | None
+) -> list[tuple[str, str, Markup]]:
+    """Name, heading and content of every section that has something to show, or a note why it has not."""
+    own = data.get("threshold")
+    called = None if own is None else own["called"][own["half"]]
     words = SCORE_WORDS if record.prior.is_bound else PROBABILITY_WORDS
     lists = join(*(fill(_asset(f"{name}.html"), **words) for name in data["lists"]))
     sections = [
         ("verdict", verdict_title(record), verdict(record)),
-        ("summary", "Summary", summary(record)),
+        ("summary", "Summary", summary(record, called)),
         ("warnings", "Warnings", warnings(record)),
         ("prior", "Class prior", prior_section(record)),
         ("separation", "Separation", _drawn("separation", data.get("separation"), words)),
         ("threshold", "Threshold", _drawn("threshold", data.get("threshold"), words)),
-        ("review", "Review", lists or None),
+        ("columns", "Columns", importance(record)),
+        ("review", "Review", join(rows, lists) or None),
         ("map", "Map", _drawn("map", data.get("map"), words)),
         ("training", "Training", _drawn("training", data["history"], words)),
         ("method", "Method", join(choices(record), candidates(record)) or None),
         ("diagnostics", "Diagnostics", diagnostics(record)),
         ("reproduce", "Reproduce", join(command(record), data_facts(record, schema))),
     ]
-    return [(name, label, content) for name, label, content in sections if content is not None]
+    said = ((name, label, _with_note(content, notes.get(name))) for name, label, content in sections)
+    return [(name, label, content) for name, label, content in said if content is not None]
+
+
+def _with_note(content: Markup | None, note: str | None) -> Markup | None:
+    """The content with a note below it; None where there is neither."""
+    return content if note is None else join(content, element("p", note, class_="quiet"))
 
 
 def _drawn(name: str, present: object, words: Mapping[str, str]) -> Markup | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ def verdict(
     if lower < GOOD_AUC:
         doubt = f"against true negatives that may be as little as {lower:.0%}, so its labels would often be wrong"
         return Verdict("weak", f"{said}; {doubt}")
-    return Verdict("useful", f"{said}{_no_better(rivals)}")
+    return Verdict("useful", f"{said}{_compared(score, labelled, unlabelled, rivals)}")
 
 
 def _better(
@@ -103,16 +103,49 @@ def _better(
 ) -> str | None:
     """The first rival that ranks the rows clearly better, with both figures."""
     for name, rival in rivals.items():
-        known = np.isfinite(rival)
-        p, u = known & labelled, known & unlabelled
-        if p.sum() < FEWEST or not u.any():
-            continue
-        theirs, ours = ((np.asarray(each, np.float64)[p], np.asarray(each, np.float64)[u]) for each in (rival, score))
-        gain, error = auc_difference(theirs, ours)
-        if gain > max(MARGIN, ERRORS * error):
-            return f"{name} ranks better (above {auc(*theirs)[0]:.0%})"
+        contest = _contest(score, rival, labelled, unlabelled)
+        if contest is not None and contest.gain > max(MARGIN, ERRORS * contest.error):
+            return f"on the same rows {name} ranks better (above {contest.theirs:.0%}, this above {contest.ours:.0%})"
     return None
 
 
-def _no_better(rivals: Mapping[str, NDArray[Any]]) -> str:
-    return f"; {' and '.join(rivals)} {'rank' if len(rivals) > 1 else 'ranks'} no better" if rivals else ""
+def _compared(
+    score: Floats, labelled: NDArray[np.bool_], unlabelled: NDArray[np.bool_], rivals: Mapping[str, NDArray[Any]]
+) -> str:
+    """How simpler rivals rank the same rows, none of them clearly better."""
+    found = {name: _contest(score, rival, labelled, unlabelled) for name, rival in rivals.items()}
+    contests = {name: each for name, each in found.items() if each is not None}
+    if not contests:
+        return ""
+    ours, whole = next(iter(contests.values())).ours, auc(score[labelled], score[unlabelled])[0]
+    rows = "the same rows" if f"{ours:.0%}" == f"{whole:.0%}" else f"a part of them, where this ranks above {ours:.0%},"
+    return f"; on {rows} {' and '.join(f'{name} {_by_how_much(each)}' for name, each in contests.items())}"
+
+
+def _by_how_much(contest: "_Contest") -> str:
+    share = f"ranks above {contest.theirs:.0%}"
+    if round(100 * contest.theirs) <= round(100 * contest.ours):
+        return share
+    limit = f"more than {100 * max(MARGIN, ERRORS * contest.error):.0f} points would count"
+    return f"{share} ({100 * contest.gain:.0f} ± {100 * contest.error:.0f} points more; {limit})"
+
+
+class _Contest(NamedTuple):
+    """AUC of a rival and of the model on the same rows, and by how much the rival's is higher."""
+
+    theirs: float
+    ours: float
+    gain: float
+    error: float
+
+
+def _contest(
+    score: Floats, rival: NDArray[Any], labelled: NDArray[np.bool_], unlabelled: NDArray[np.bool_]
+) -> _Contest | None:
+    """None where the rival knows too few of the rows."""
+    known = np.isfinite(rival)
+    p, u = known & labelled, known & unlabelled
+    if p.sum() < FEWEST or not u.any():
+        return None
+    theirs, ours = ((np.asarray(each, np.float64)[p], np.asarray(each, np.float64)[u]) for each in (rival, score))
+    return _Contest(auc(*theirs)[0], auc(*ours)[0], *auc_difference(theirs, ours))

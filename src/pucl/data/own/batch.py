@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.data import Kind
-from pucl.errors import Described, InputError, bad_argument
+from pucl.errors import Described, InputError, bad_argument, how_to_install
 
 OWNER = "pucl.data.own"
 PASS = 16_384  # rows held at a time where no batch size is given
@@ -103,4 +103,4 @@ def need(module: str, purpose: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError:
         package = "pillow" if module.startswith("PIL") else module.partition(".")[0]
-        raise InputError(f"{purpose} needs {package}: pip install 'pucl[data]'") from None
+        raise InputError(f"{purpose} needs {package}: {how_to_install('data')}") from None

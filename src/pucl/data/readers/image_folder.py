@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pucl.data.sources import damaged
 from pucl.data.tasks import Split
-from pucl.errors import InputError, check_count
+from pucl.errors import InputError, check_count, how_to_install
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -72,7 +72,7 @@ def read_image(path: Path, *, size: int, mode: Literal["L", "RGB"]) -> NDArray[n
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise InputError(f"{path}: reading images needs Pillow; install it with: pip install 'pucl[data]'") from error
+        raise InputError(f"{path}: reading images needs Pillow: {how_to_install('data')}") from error
     try:
         with Image.open(path) as file:
             image = ImageOps.fit(opaque(file).convert(mode), (size, size), Image.Resampling.BICUBIC)

@@ -14,7 +14,7 @@ def read_svhn(path: Path) -> Split:
     try:
         from scipy.io import loadmat  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
-        raise InputError(f"{path}: reading it needs scipy; install it with: pip install 'pucl[data]'") from error
+        raise InputError(f"{path}: reading it needs scipy: pip install scipy") from error
     try:
         content = loadmat(path, variable_names=("X", "y"))
         x, digit = content["X"], content["y"].ravel().astype(np.int64)

@@ -45,7 +45,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     """The network with its weights, from the cache of huggingface_hub or, if allowed, from its site; no remote code."""
     if len(input_shape) != 3:
         raise bad_argument(owner, "encoder", "hf:ORG/NAME for images only", f"hf:{target}")
-    transformers = need("transformers", f"encoder 'hf:{target}'", "transformers")
+    transformers = need("transformers", f"encoder 'hf:{target}'")
     place = str(folder_of(target, f"encoder 'hf:{target}'", owner=owner, download=download))
     try:  # from a folder, so that nothing is asked of the network
         body = transformers.AutoModel.from_pretrained(place, use_safetensors=True, **LOCAL)
@@ -72,7 +72,7 @@ def _side(size: Any, name: str) -> int:
 
 def build(target: str, input_shape: Shape, *, config: dict[str, Any], **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
-    transformers = need("transformers", f"encoder 'hf:{target}'", "transformers")
+    transformers = need("transformers", f"encoder 'hf:{target}'")
     body = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(**config), trust_remote_code=False)
     return _with(body, input_shape, **options)
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.encoders.shapes import Shape
-from pucl.errors import Described, InputError, bad_argument
+from pucl.errors import Described, InputError, bad_argument, how_to_install
 from pucl.weights import need
 
 OWNER = "encoder 'onnx'"
@@ -33,7 +33,7 @@ class OnnxNetwork(nn.Module):
     @cached_property
     def session(self) -> Any:
         """The graph, ready to run on the CPU."""
-        runtime = need("onnxruntime", "encoder onnx:FILE", "pucl[export]")
+        runtime = need("onnxruntime", "encoder onnx:FILE", how_to_install("export"))
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = torch.get_num_threads()

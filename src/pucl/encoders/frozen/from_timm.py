@@ -14,8 +14,8 @@ WEIGHTS = "model.safetensors"  # of its repository; pickled weights are not read
 
 def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tuple[nn.Module, dict[str, Any]]:
     """The network with its weights, from the cache of huggingface_hub or, if allowed, from its site."""
-    timm = need("timm", f"encoder 'timm:{target}'", "timm")
-    hub = need("huggingface_hub", f"encoder 'timm:{target}'", "huggingface_hub")
+    timm = need("timm", f"encoder 'timm:{target}'")
+    hub = need("huggingface_hub", f"encoder 'timm:{target}'")
     published = timm.models.get_pretrained_cfg(target) if timm.is_model(target.split(".", maxsplit=1)[0]) else None
     place = getattr(published, "hf_hub_id", None)
     if place is None:
@@ -40,7 +40,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
 
 def build(target: str, input_shape: Shape, **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
-    timm = need("timm", f"encoder 'timm:{target}'", "timm")
+    timm = need("timm", f"encoder 'timm:{target}'")
     return _with(timm.create_model(target, pretrained=False, num_classes=0), input_shape, **options)
 
 

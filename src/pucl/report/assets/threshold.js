@@ -90,7 +90,7 @@ function showEstimates(own, i) {
   const expected = own.positives[i];
   say("threshold-positives", expected === null ? "–" : count(expected));
   const [low, high] = [own.positives_low[i], own.positives_high[i]];
-  const range = low === null || high === null || low === high ? "" : `; ${count(low)} to ${count(high)} within the interval of π`;
+  const range = low === null || high === null || low === high ? "" : `; ${count(low)} with its low end, as for the precision, and ${count(high)} with its high end`;
   say("threshold-range", range);
   for (const name of ["precision", "f1"]) putEstimate(`threshold-${name}`, own[name][i], own[`${name}_error`][i]);
 }
@@ -104,5 +104,7 @@ function inWords(own, i, text) {
     const most = own.precision[i] < 0.995 ? `at most ${count(expected)} of them are positive` : "how many of them are positive is not known";
     return `${start}. They should hold about ${share} of the positives, however many there are; ${most}.`;
   }
-  return `${start}. About ${count(expected)} of them should really be positive, out of about ${count(own.expected)} positives in all.`;
+  const [low, high] = [own.positives_low[i], own.positives_high[i]];
+  const range = low === null || high === null || low === high ? "" : ` (${count(low)} to ${count(high)})`;
+  return `${start}. About ${count(expected)}${range} of them should really be positive, out of about ${count(own.expected)} positives in all.`;
 }
