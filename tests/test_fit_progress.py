@@ -1,19 +1,14 @@
 """What a fit shows while it goes on: plain lines in a pipe, a live line on a terminal, and the time that is left."""
 
-import os
-import pty
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import suppress
+import io
+import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.datasets import load_digits
 
-from model_examples import write_images
 from pucl import PUClassifier
 from pucl.fitting import progress
 from pucl.fitting.fit import fit
@@ -85,8 +80,6 @@ def test_a_stage_that_resumes_counts_from_where_it_was(clock: Clock, capsys: pyt
 def test_a_stage_that_reports_nothing_is_heard_of(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import time
-
     monkeypatch.setattr(progress, "BEAT", 0.01)
     clock = Clock()
     with ProgressLines("pucl fit", clock=clock) as report:
@@ -96,6 +89,7 @@ def test_a_stage_that_reports_nothing_is_heard_of(
     assert "pucl fit: labelling (0:01:00 so far)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_every_stage_of_a_fit_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pucl.fitting.tune.TuneConfig", partial(TuneConfig, epochs=1))
     x, s = load_digits().images[:60].astype(np.float32), np.arange(60) < 20
@@ -128,21 +122,15 @@ def test_verbose_shows_stages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert capsys.readouterr() == ("", "")
 
 
-def pieces(terminal: int) -> Iterator[bytes]:
-    """What is written to a terminal until nobody writes any more."""
-    with suppress(OSError):  # of a terminal without another end
-        while piece := os.read(terminal, 1 << 16):
-            yield piece
-
-
-@pytest.mark.slow
-def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
-    write_images(tmp_path / "pictures")
-    words = ("fit", "pictures", "--encoder", "small_cnn", "--epochs", "2", "--labeller", "pupl", "--head", "linear")
-    ours, theirs = pty.openpty()
-    start = [sys.executable, "-m", "pucl", *words, "--device", "cpu", "--out", "m"]
-    with subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=theirs, cwd=tmp_path):
-        os.close(theirs)
-        shown = b"".join(pieces(ours)).decode()
-    os.close(ours)
-    assert "pretraining" in shown and "epoch 2 of 2" in shown and "saving" in shown and "so far" not in shown
+def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100)
+    monkeypatch.setattr("rich.console.Console", lambda **_: console)
+    with ProgressLines("pucl fit") as report:
+        report(StageProgress("reading"))
+        report(StageProgress("pretraining", 0.5, "epoch 1 of 2, loss 4.812"))
+        report(StageProgress("pretraining", 1.0, "epoch 2 of 2, loss 4.012"))
+        time.sleep(0.2)  # it is drawn ten times a second
+    shown = screen.getvalue()
+    assert "reading" in shown and "pretraining" in shown and "epoch 2 of 2, loss 4.012" in shown
+    assert "so far" not in shown and "\x1b[" in shown, "one line that is drawn again, not many"

@@ -1,6 +1,7 @@
 """A fit that is stopped, in whatever way, goes on to the very model of one that never was."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -20,10 +21,12 @@ from pucl.fitting import tune
 from pucl.fitting.compare import compare
 from pucl.heads.finetune import TuneConfig
 from pucl.models.folder import load_model
+from pucl.training.pretraining import pretrain
+from pucl.training.reporting import Epoch
 
 from conftest import Command
 
-EPOCHS = 24
+EPOCHS = 16
 WORDS = (
     *("fit", "pictures", "--encoder", "small_cnn", "--epochs", str(EPOCHS), "--labeller", "pupl", "--head", "linear"),
     *("--prior", "0.4", "--batch-size", "24", "--device", "cpu"),
@@ -47,23 +50,22 @@ def content(model: str) -> dict[str, Any]:
     return {**files, "about": about, "record": record}
 
 
-def stop(how: signal.Signals, *words: str, at: str) -> subprocess.CompletedProcess[str]:
-    """Start a fit and stop it as soon as a file is there."""
-    start = [sys.executable, "-m", "pucl", *WORDS, *words, "--out", "m"]
-    with subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+def kill(at: str) -> None:
+    """Start a fit and kill it as soon as a file is there."""
+    start = [sys.executable, "-m", "pucl", *WORDS, "--out", "m"]
+    with subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while not list(Path("m").glob(at)):
-            assert process.poll() is None, "it ended before it was stopped"
+            assert process.poll() is None, "it ended before it was killed"
             time.sleep(0.01)
-        process.send_signal(how)
-        out, err = process.communicate()
-    return subprocess.CompletedProcess(start, process.returncode, out, err)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.slow
 def test_killed_in_the_middle_of_pretraining(pictures: Command) -> None:
     whole = pictures(*WORDS, "--out", "whole")
     assert whole.code == 0, whole.err
-    assert stop(signal.SIGKILL, at=".fit/pretraining/step-*.json").returncode == -signal.SIGKILL
+    kill(at=".fit/pretraining/step-*.json")
     steps = [int(path.stem[5:]) for path in Path("m").glob(".fit/pretraining/step-*.json")]
     assert 0 < max(steps) < EPOCHS * 4, "the middle of pretraining"
     with pytest.raises(InputError, match=r"got 'm', whose fit was interrupted \('pucl fit … --resume' goes on\)"):
@@ -76,11 +78,18 @@ def test_killed_in_the_middle_of_pretraining(pictures: Command) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_how_to_go_on(pictures: Command) -> None:
-    stopped = stop(signal.SIGINT, at=".fit/pretraining/step-*.json")
+def test_ctrl_c_says_how_to_go_on(pictures: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(epoch: Epoch) -> None:
+        if epoch.number == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "pucl.fitting.encode.pretrain", lambda *x, **more: pretrain(*x, **{**more, "on_epoch": interrupt})
+        )
+        stopped = pictures(*WORDS, "--out", "m")
     words = " ".join(("pucl", *WORDS, "--out", "m", "--resume"))
-    assert stopped.returncode == 130 and stopped.stdout == ""
-    assert stopped.stderr.splitlines()[-1] == f"pucl fit: stopped; to go on: {words}"
+    assert stopped == (130, "", f"pucl fit: stopped; to go on: {words}\n")
     for more, message in (
         (("--epochs", "41"), f"--epochs must be {EPOCHS}, as in the interrupted fit, to resume it (to start anew, "),
         (("--fine-tune",), "--fine-tune must be left out, as in the interrupted fit"),
@@ -130,6 +139,7 @@ def digits() -> tuple[Any, Any, PUClassifier]:
     return x, s, PUClassifier(encoder="small_cnn", epochs=2, random_state=0, **options)
 
 
+@pytest.mark.slow
 def test_what_was_fine_tuned_is_not_fine_tuned_again(calls: list[str], tmp_path: Path) -> None:
     x, s, classifier = digits()
     calls += ["", ""]  # an undisturbed fit first
@@ -167,6 +177,7 @@ def test_a_fit_that_is_refused_leaves_nothing(pucl: Command) -> None:
     assert pucl(*words).code == 2 and not Path("m").exists()
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_kept_to_on_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, s, classifier = digits()
     classifier.set_params(checkpoint=tmp_path / "here", time_limit=600, fine_tune=False)

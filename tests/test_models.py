@@ -298,7 +298,7 @@ def test_what_a_schema_refuses(people: Model, tmp_path: Path) -> None:
         (
             people.schema,
             np.zeros((3, 5)),
-            "whose columns have the names of training: age, city, height; .* got an array",
+            "columns have the names of training: age, city, height; .* got an array",
         ),
         (people.schema, tmp_path, "a table .* got the folder"),
         (VECTOR, np.zeros((3, 5), dtype=np.float32), "vectors of 4 numbers, as in training; got shape .5,."),
