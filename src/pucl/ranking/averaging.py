@@ -154,7 +154,7 @@ def rank_all(
     free = ~rows.labelled if rows.negative is None else ~rows.labelled & ~rows.negative
     cost = [member.seconds(rows) for member in members]
     for number, member in enumerate(members):
-        on_progress(sum(cost[:number]) / sum(cost), member.names[0], sum(cost))
+        on_progress(sum(cost[:number]) / (sum(cost) or 1.0), member.names[0], sum(cost))
         if ranked and deadline is not None and time.perf_counter() + cost[number] > deadline:
             skipped.extend(member.names)
             continue
