@@ -31,7 +31,13 @@ def importance(record: FitRecord) -> Markup | None:
         for name, drop in shown
     )  # fmt: skip
     head = element("tr", element("th", "Column", scope="col"), element("th", DROP, scope="col"))
-    table = element("table", element("thead", head), element("tbody", *rows), class_="candidates columns")
+    table = element(
+        "table",
+        element("thead", head),
+        element("tbody", *rows),
+        class_="candidates columns",
+        aria_label="Importance of the columns",
+    )
     return join(
         element("p", MEANING, class_="meaning"), table, element("p", _rest(len(drops), len(clear)), class_="quiet")
     )
