@@ -166,7 +166,10 @@ def test_columns_are_shown_with_their_errors() -> None:
     fit = table()
     page = render(record_of(fit), evidence_of(fit))
     assert '<tr class="chosen"><th scope="row">worst radius</th>' in page and "0.080 ± 0.020" in page
-    assert '<tr><th scope="row">mean texture</th>' in page and "1 of 2 columns matter" in page
+    assert (
+        '<tr><th scope="row">mean texture</th>' in page
+        and "1 of 2 columns are above two standard errors; by chance alone about 0.0 of 2" in page
+    )
 
 
 def test_what_does_not_vary_is_said_and_not_drawn() -> None:

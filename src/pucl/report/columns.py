@@ -6,6 +6,7 @@ from pucl.report.details import scale_of, whisker_cell
 from pucl.report.markup import Markup, count, element, join, shorten
 
 MAX_SHOWN = 20
+BY_CHANCE = 0.023  # share of columns without any effect that are above two standard errors
 DROP = "Drop of the AUC"
 MEANING = (
     "How far the AUC of hidden positives against unlabelled rows drops when the values of a column are shuffled among "
@@ -45,4 +46,5 @@ def importance(record: FitRecord) -> Markup | None:
 
 def _rest(n: int, clear: int) -> str:
     more = f" The {MAX_SHOWN} first are shown." if n > MAX_SHOWN else ""
-    return f"{count(clear)} of {count(n)} columns matter by more than two standard errors.{more}"
+    chance = f"by chance alone about {BY_CHANCE * n:.1f} of {count(n)} would be"
+    return f"{count(clear)} of {count(n)} columns are above two standard errors; {chance}.{more}"
