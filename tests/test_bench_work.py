@@ -88,7 +88,7 @@ def test_pupl_to_the_letter_takes_hard_labels_and_moves_nothing(tmp_path: Path) 
 
 
 def test_on_a_collapsed_encoder_every_row_is_called_positive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "embed", lambda _encoder, x, **_: torch.ones(len(x), 4))
+    monkeypatch.setattr(stages, "embed_rows", lambda _encoder, x, **_: torch.ones(len(x), 4))
     cells = cells_of(readouts=["pupl", "auto", "ceiling"], prior="oracle")
     pupl, auto, ceiling = (done(outcome) for outcome in run_unit(cells, tmp_path))
     for line in (pupl, auto):
