@@ -18,6 +18,7 @@ from pucl.errors import Described, RunWarning, bad_argument, check_count, check_
 from pucl.labels import check_labels, check_negatives
 from pucl.priors import PriorEstimate
 from pucl.priors.adjusted_count import FEWEST, adjusted_count, negatives_look_random
+from pucl.priors.adjusted_count import NAME as COUNTED
 from pucl.priors.samples import Array
 from pucl.priors.settings import SETTINGS, SINGLE_SET
 from pucl.ranking.averaging import TableRows, averaged_logits, rank_all
@@ -116,10 +117,11 @@ def prior_of_table(rows: TableRows) -> PriorEstimate:
     score, labelled, negative = averaged_logits(ranked), rows.labelled, rows.negative
     known = None if negative is None else torch.from_numpy(negative)
     share = share_at_gap(torch.from_numpy(score), torch.from_numpy(labelled), known)
-    if negative is not None:
-        _usable(score[labelled], score[~(labelled | negative)], score[negative], rows.seed)
     point = PriorEstimate.point(share, DEFAULT_ESTIMATOR)
-    return plausible_share(score, labelled, point, rows=rows.features, seed=rows.seed, negative=negative)
+    estimate = plausible_share(score, labelled, point, rows=rows.features, seed=rows.seed, negative=negative)
+    if negative is not None and estimate.method != COUNTED:
+        warnings.warn(not_random(int(negative.sum())), RunWarning, stacklevel=5)
+    return estimate
 
 
 def _usable(p: Array, u: Array, n: Any, seed: int) -> bool:
