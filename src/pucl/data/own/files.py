@@ -1,8 +1,8 @@
 """A table in one file or in many: a folder of files, or all files that a pattern such as ``data/*.parquet`` matches."""
 
-import glob
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ PARTS = tuple(suffix for suffix in SUFFIXES if suffix not in SHEETS)
 
 def is_pattern(source: Any) -> bool:
     """Whether the source is a pattern for the names of files, such as ``data/*.parquet``, and not the name of one."""
-    return isinstance(source, str | Path) and glob.has_magic(str(source)) and not Path(source).exists()
+    return isinstance(source, str | Path) and has_magic(str(source)) and not Path(source).exists()
 
 
 def has_tables(folder: Path) -> bool:
@@ -41,10 +41,10 @@ def scan_table(source: Path, *, text: tuple[str, ...] = (), id_column: str | Non
             )
             raise bad_argument(OWNER, "source", allowed, str(source))
         return with_parts(with_rows(scan_file(source, text=text, id_column=id_column)))
-    matching = sorted(path for name in glob.glob(str(source), recursive=True) if _is_part(path := Path(name)))
+    fixed = next(parent for parent in source.parents if not has_magic(str(parent)))
+    matching = sorted(filter(_is_part, fixed.glob(str(source.relative_to(fixed)))))
     if not matching:
         raise bad_argument(OWNER, "source", f"a pattern that matches files ({', '.join(PARTS)})", str(source))
-    fixed = next(parent for parent in source.parents if not glob.has_magic(str(parent)))
     return _joined(fixed, matching, text, id_column, name=source.name)
 
 
@@ -64,9 +64,7 @@ def _joined(
     first = scan_file(paths[0], text=text, id_column=id_column)
     texts = (*text, *(field.name for field in first.schema if type_of(field.type) == "category"))
     scans = [first, *(scan_file(path, text=tuple(dict.fromkeys(texts)), id_column=id_column) for path in paths[1:])]
-    named = [
-        replace(scan, name=path.relative_to(folder).as_posix()) for scan, path in zip(scans, paths, strict=True)
-    ]
+    named = [replace(scan, name=path.relative_to(folder).as_posix()) for scan, path in zip(scans, paths, strict=True)]
     schema = _common_schema(named)
     parts = tuple(with_parts(_cast(scan, schema)) for scan in named)
 

@@ -42,7 +42,7 @@ def from_labels(
     labels = as_array(values.to_numpy() if hasattr(values, "to_numpy") else values)
     if labels.ndim != 1:
         return check_labels(labels, n_rows=n_rows, owner=owner)
-    missing = np.array([_is_missing(value) for value in labels.tolist()], dtype=bool)
+    missing = np.array([is_missing(value) for value in labels.tolist()], dtype=bool)
     distinct = sorted({*labels[~missing].tolist()}, key=str)
     if positive_value is None and not missing.any() and set(map(type, distinct)) <= {bool, int, float}:
         return check_labels(labels.tolist(), n_rows=n_rows, owner=owner)
@@ -65,11 +65,15 @@ def _positive(owner: str, distinct: list[Any], positive_value: Any, *, missing: 
             got = Described(f"the values {some}{' and empty ones' if missing else ''}")
             raise bad_argument(owner, "s", "bool, {0, 1}, {-1, 1}, or other values with positive_value=", got)
         return positive
-    wanted, texts = str(positive_value), as_text(np.array(distinct, dtype=object))  # "1" may stand for 1.0
-    positive = [v for v, text in zip(distinct, texts, strict=True) if v == positive_value or wanted in (str(v), text)]
+    positive = [value for value in distinct if is_value(value, positive_value)]
     if not positive:
         raise bad_argument(owner, "positive_value", f"one of {some}", positive_value)
     return positive[0]
+
+
+def is_value(value: Any, wanted: Any) -> bool:
+    """Whether a label is the one that is wanted, which may be written as text: "1" may stand for 1.0."""
+    return bool(value == wanted) or str(wanted) in (str(value), as_text(np.array([value], dtype=object))[0])
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,8 @@ def check_distinct(ids: NDArray[Any], name: str) -> None:
         raise bad_argument(OWNER, f"id column {name!r}", "distinct ids", got)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a label is empty: None, NaN or the missing value of pandas."""
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
 
 
@@ -163,7 +168,9 @@ class RowList:
         unknown = sorted(self._wanted - self._found)
         if unknown:
             allowed = "ids of the data" if self._folder is None else f"files in {self._folder.name}"
-            raise bad_argument(OWNER, self.argument, allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}"))
+            raise bad_argument(
+                OWNER, self.argument, allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}")
+            )
         for entry in () if self._named else self._entries:
             if not 0 <= _row_number(entry) < n_rows:
                 allowed = f"row numbers from 0 to {n_rows - 1} (or give id_column=)"
