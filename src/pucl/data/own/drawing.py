@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.data.own.batch import OWNER, PASS, Rows, need
+from pucl.data.own.batch import OWNER, PASS, need
 from pucl.data.own.labelled_rows import RowList, check_distinct
 from pucl.data.own.reading import OwnData, ReadOptions
 from pucl.data.own.row_keys import Keys, keys_of_ids, keys_of_rows
@@ -49,11 +49,10 @@ class Source:
         return self.labelled + self.unlabelled + self.negative
 
 
-def can_draw(rows: Rows, reading: ReadOptions) -> bool:
-    """Whether `draw` reads such rows: tables in files, whose positives are told by a column or by a list."""
-    of_column = isinstance(reading.label, str) and not reading.label.endswith(".npy") and reading.positives is None
-    of_list = reading.label is None and reading.positives is not None
-    return isinstance(rows, TableRows) and (of_column or of_list)
+def can_draw(reading: ReadOptions) -> bool:
+    """Whether `draw` reads such labels: a column, or a list of the positives."""
+    of_column = isinstance(reading.label, str) and not reading.label.endswith(".npy")
+    return (of_column and reading.positives is None) or (reading.label is None and reading.positives is not None)
 
 
 def draw(

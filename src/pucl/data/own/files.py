@@ -6,6 +6,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
+from pucl.data.own import images, texts
 from pucl.data.own.batch import OWNER, need
 from pucl.data.own.columns import type_of
 from pucl.data.own.dates import with_parts
@@ -18,6 +19,17 @@ PARTS = tuple(suffix for suffix in SUFFIXES if suffix not in SHEETS)
 def is_pattern(source: Any) -> bool:
     """Whether the source is a pattern for the names of files, such as ``data/*.parquet``, and not the name of one."""
     return isinstance(source, str | Path) and has_magic(str(source)) and not Path(source).exists()
+
+
+def is_table(source: Any) -> bool:
+    """Whether the source is a table that can be read in parts: one file of it, or many."""
+    path = Path(source)
+    return is_pattern(source) or (is_of_tables(path) if path.is_dir() else _is_part(path))
+
+
+def is_of_tables(folder: Path) -> bool:
+    """Whether a folder holds tables, and neither images nor texts, which come first."""
+    return not images.has_images(folder) and not texts.has_texts(folder) and has_tables(folder)
 
 
 def has_tables(folder: Path) -> bool:

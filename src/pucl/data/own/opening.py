@@ -55,7 +55,7 @@ def open_rows(
     named = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
     aside = tuple(name for name in leave_out if name != id_column)
     path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None and path.is_dir() and not _is_of_tables(path, kind):
+    if path is not None and path.is_dir() and not (kind != "image" and files.is_of_tables(path)):
         return _folder(path, kind, size, skip_unreadable, columns=named, id_column=id_column, key=key)
     _left_out("data other than a folder of images", size=size, skip_unreadable=skip_unreadable or None)
     if path is None or path.suffix.lower() != ".npz":
@@ -119,13 +119,6 @@ def _folder(path: Path, kind: Kind | None, size: Any, skip_unreadable: bool, **o
         return texts.text_files(path)
     _left_out("a folder of images", **others)
     return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
-
-
-def _is_of_tables(folder: Path, kind: Kind | None) -> bool:
-    """Whether a folder holds tables and neither images nor texts, which come first."""
-    if kind == "image" or images.has_images(folder) or texts.has_texts(folder):
-        return False
-    return files.has_tables(folder)
 
 
 def _file_of_arrays(
