@@ -170,7 +170,7 @@ def _named_once(scan: Scan) -> Scan:
 def _readable(path: Path, columns: Sequence[str] = ()) -> Iterator[None]:
     """Whatever Arrow finds wrong with the file becomes one line that names it, and the column where it is known."""
     if not path.is_file():
-        raise bad_argument(OWNER, "source", "a file that exists", str(path))
+        raise bad_argument(OWNER, "source", "a file that exists", Described(str(path)))
     arrow = need("pyarrow", path.name).ArrowException
     try:
         yield
