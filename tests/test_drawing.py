@@ -145,20 +145,39 @@ def test_labels_as_people_write_them(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"'yes' \(30 rows\) is a labelled positive, 'no' \(870 rows\) unlabelled"):
         data, _ = drawn(path, 200, **BY_NAME)
     expected = data.ids.tolist()
-    kinds = pa.array(np.where(known, "theft", np.where(np.arange(N) % 2 == 0, "other", None)))
+    kinds = pa.array(["theft" if i else other for i, other in zip(known, ["other", None] * (N // 2), strict=True)])
     path = write(tmp_path / "kinds", 100, table=TABLE.set_column(3, "known", kinds))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert drawn(path, 200, positive_value="theft", **BY_NAME)[0].ids.tolist() == expected
-        listed = {**BY_NAME, "label": None, "positives": [NAMES[i] for i in np.flatnonzero(known)], "drop": ["known"]}
+        listed: dict[str, Any] = {
+            **BY_NAME,
+            "label": None,
+            "positives": [NAMES[i] for i in np.flatnonzero(known)],
+            "drop": ["known"],
+        }
         assert drawn(path, 200, **listed)[0].ids.tolist() == expected
-        by_number = {"label": None, "positives": np.flatnonzero(known), "drop": ["known", "name"]}
+        by_number: dict[str, Any] = {"label": None, "positives": np.flatnonzero(known), "drop": ["known", "name"]}
         data, _ = drawn(path, 200, **by_number)
     assert set(data.ids[data.s].tolist()) == set(np.flatnonzero(known).tolist())
     gaps = pa.array([1.0 if i else None for i in known])
     path = write(tmp_path / "gaps", table=TABLE.set_column(3, "known", gaps))
     with pytest.warns(UserWarning, match=r"empty \(870 rows\) unlabelled"):
         assert drawn(path, 200, **BY_NAME)[0].ids.tolist() == expected
+
+
+def test_vectors_dates_and_labels_of_categories(tmp_path: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2.0 * N, dtype=np.float32)), 2)
+    days = pa.array(np.datetime64("2024-01-01", "s") + np.arange(N) * np.timedelta64(1, "D"))
+    known = TABLE["known"].cast(pa.string()).dictionary_encode()
+    table = pa.table({"name": NAMES, "when": days, "z": vectors, "known": known})
+    data, _ = drawn(write(tmp_path / "parts", 100, table=table), 200, columns=["z"], positive_value="1", **BY_NAME)
+    at = np.array([NAMES.index(name) for name in data.ids])
+    np.testing.assert_array_equal(data.load(), np.stack([2 * at, 2 * at + 1], axis=1))
+    np.testing.assert_array_equal(data.s, TABLE["known"].to_numpy()[at] == 1)
+    data, _ = drawn(tmp_path / "parts", 200, columns=["when"], positive_value="1", **BY_NAME)
+    months = data.load().values["when: month"]
+    np.testing.assert_array_equal(months, [days[i].as_py().month for i in at])
 
 
 def test_labels_and_lists_that_cannot_be(tmp_path: Path) -> None:

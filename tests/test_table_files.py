@@ -67,8 +67,7 @@ def test_dates_of_several_files_have_their_parts(tmp_path: Path) -> None:
 
 def test_text_of_the_first_csv_file_is_text_in_all(tmp_path: Path) -> None:
     for k, code in enumerate(("A7", "12")):
-        rows = [["code", "a", "label"], *([code, i / 2, i % 2] for i in range(4))]
-        write_csv(tmp_path / f"{k}.csv", rows)
+        write_csv(tmp_path / f"{k}.csv", [["code", "a", "label"], *[[code, i / 2, i % 2] for i in range(4)]])
     assert loaded(read(tmp_path, label="label")).values["code"].tolist() == ["A7"] * 4 + ["12"] * 4
     write_csv(tmp_path / "0.csv", [["code", "a", "label"], [1, 2, 0]])
     write_csv(tmp_path / "1.csv", [["code", "a", "label"], ["A7", 2, 1]])

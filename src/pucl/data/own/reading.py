@@ -92,7 +92,8 @@ def read(
     """Read rows with their PU labels, which come from exactly one of `positives`, `label` or two folders.
 
     Args:
-        source: an array, tensor, frame, list of texts, file or folder of images or .txt files, as for `open_rows`.
+        source: an array, tensor, frame, list of texts, file, folder of images, .txt files or tables, or a pattern
+            such as ``data/*.parquet``, as for `open_rows`.
         positives: the positive rows: ids where rows have them (`id_column`, names of files), row numbers from 0
             otherwise; or a text, CSV or .npy file that lists them.
         label: one label per row: the name of a column, of an array in the .npz file, of a .npy file, or the labels
