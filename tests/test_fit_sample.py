@@ -124,7 +124,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch, memory: int | None, width: int, time_
     from pucl.data.own import open_rows
 
     monkeypatch.setattr(sampling, "memory_of_machine", lambda: memory)
-    return sampling._size(open_rows(np.zeros((300, width)), kind="table"), None, time_limit)
+    return sampling.size_of_sample(open_rows(np.zeros((300, width)), kind="table"), None, time_limit)
 
 
 def test_the_number_of_rows_by_memory_and_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,13 +59,13 @@ def read_rows(
     if is_table(source):
         rows = reading.open(source)
         if isinstance(rows, TableRows) and can_draw(reading):
-            size = _size(rows, max_rows, time_limit)
+            size = size_of_sample(rows, max_rows, time_limit)
             if rows.scan.has_more_than(size.rows):
                 data, seen = draw(rows, reading, size.rows, seed=seed, on_rows=on_rows)
                 all_rows = RowCounts(seen.n, seen.labelled, seen.unlabelled, seen.negative)
                 return data, Sampling(all_rows, seen.key, seed, size.rows, size.reason)
     data = reading.read(source)
-    size = _size(data.rows, max_rows, time_limit)
+    size = size_of_sample(data.rows, max_rows, time_limit)
     if len(data) <= size.rows:
         return data, None
     n_p, n_n = int(data.s.sum()), 0 if data.negative is None else int(data.negative.sum())
@@ -74,7 +74,7 @@ def read_rows(
     return drawn, Sampling(counts, "row number", seed, size.rows, size.reason)
 
 
-def _size(rows: Rows, max_rows: int | None, time_limit: float | None) -> Size:
+def size_of_sample(rows: Rows, max_rows: int | None, time_limit: float | None) -> Size:
     """The number of rows that was asked for, or else the smallest of what is enough, fits in memory and is in time.
 
     Images count as they always did: what they take depends on the encoder.

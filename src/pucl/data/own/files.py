@@ -74,8 +74,9 @@ def _joined(
 ) -> Scan:
     """Several files as one table; columns that are text in the first file are text in all of them."""
     first = scan_file(paths[0], text=text, id_column=id_column)
-    texts = (*text, *(field.name for field in first.schema if type_of(field.type) == "category"))
-    scans = [first, *(scan_file(path, text=tuple(dict.fromkeys(texts)), id_column=id_column) for path in paths[1:])]
+    categories = [field.name for field in first.schema if type_of(field.type) == "category"]
+    text = tuple(dict.fromkeys([*text, *categories]))
+    scans = [first, *(scan_file(path, text=text, id_column=id_column) for path in paths[1:])]
     named = [replace(scan, name=path.relative_to(folder).as_posix()) for scan, path in zip(scans, paths, strict=True)]
     schema = _common_schema(named)
     parts = tuple(with_parts(_cast(scan, schema)) for scan in named)
@@ -85,7 +86,7 @@ def _joined(
             yield from part.read(columns, size)
 
     counts = [part.n_rows for part in parts]
-    n_rows = None if None in counts else sum(count for count in counts if count is not None)
+    n_rows = None if None in counts else sum(filter(None, counts))
     return with_rows(Scan(name or folder.name, parts[0].schema, read, n_rows, parts))
 
 
