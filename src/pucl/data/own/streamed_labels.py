@@ -72,11 +72,12 @@ class ColumnLabels:
         encoded = column.dictionary_encode()
         number = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         values = [*usable_values(encoded.dictionary, self._name).tolist(), None]  # −1 is the last one
-        said: dict[Any, Bools] = {}
-        for i in np.unique(number).tolist():
-            value = self._said(values[i])
-            said[value] = said.get(value, False) | (number == i)
-        yield from said.items()
+        present, at = np.unique(number, return_inverse=True)
+        said = [self._said(values[i]) for i in present.tolist()]
+        kinds = list(dict.fromkeys(said))
+        kind = np.array([kinds.index(each) for each in said])[at]
+        for k, each in enumerate(kinds):
+            yield each, kind == k
 
     def _said(self, value: Any) -> Any:
         value = None if is_missing(value) else value
