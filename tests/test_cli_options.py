@@ -188,7 +188,7 @@ def test_folders_and_arrays(pucl: Command, tmp_path: Path) -> None:
         (("v.npz", "--key", "a", "--label", "b"), "array 'b': the labels must be 0 or 1, with at least one labelled"),
         (
             ("nope.csv", "--label", "known"),
-            "DATA must be a folder of images, .txt files or tables, a pattern such as 'data/*.parquet', or a file that exists: ",
+            "DATA must be a folder of images, .txt files or tables, a pattern such as 'data/*.parquet', or a file ",
         ),
         (("people.csv",), "the labelled positives must be given: --positives, --label, or files in the folders "),
     ):
