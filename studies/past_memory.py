@@ -52,7 +52,7 @@ def threshold() -> float:
 
 
 def chance(score: NDArray[np.float32], at: float) -> NDArray[np.float32]:
-    return np.asarray(1 / (1 + np.exp(-STEEPNESS * (score - at))), dtype=np.float32)
+    return np.asarray((1 + np.tanh(STEEPNESS * (score - at) / 2)) / 2, dtype=np.float32)
 
 
 def write(folder: Path, n_rows: int) -> None:
