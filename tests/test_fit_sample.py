@@ -70,6 +70,14 @@ def test_as_many_rows_as_there_are_change_nothing(pucl: Command, tmp_path: Path)
         assert weights(f"m{k}") == weights("m0") and record.fingerprint == load_model("m0").record.fingerprint
 
 
+def test_the_default_is_said_and_part_of_how_to_do_it_again(pucl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "MAX_ROWS", 40)
+    run = pucl("fit", "people.csv", *READ, *RAW, "--out", "m")
+    assert "with seed 0. 40 rows are the default: more hardly make a better model, and take longer.\n" in run.out
+    command = load_model("m").record.command
+    assert command is not None and command.endswith(" --out m --rows 40 --seed 0")
+
+
 def test_fewer_rows_than_positives(pucl: Command) -> None:
     run = pucl("fit", "people.csv", *READ, *RAW, "--rows", "16", "--out", "m")
     assert run.code == 0
