@@ -9,6 +9,7 @@ import pytest
 
 from model_examples import HEADER, QUICK, N, S, table_rows, write_table
 from pucl.data.own import ReadOptions
+from pucl.errors import InputError
 from pucl.fitting import sampling
 from pucl.fitting.from_files import estimate_prior_of_files, fit_files
 from pucl.fitting.plan import FitOptions
@@ -100,6 +101,15 @@ def test_mistakes_in_many_files(pucl: Command, tmp_path: Path) -> None:
     ):
         run = pucl("fit", *words, *RAW, "--rows", "40", "--out", "m")
         assert run.code == 2 and run.err.count("\n") == 1 and message in run.err and not Path("m").exists()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_of_no_use_are_one_line(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"raw": [b"a", b"b"] * 30, "known": S.astype(int)}), tmp_path / "t.parquet")
+    for max_rows in (None, 40):
+        with pytest.raises(InputError, match="binary"):
+            fitted(tmp_path / "t.parquet", max_rows, id_column=None)
 
 
 def test_the_report_counts_all_rows(tmp_path: Path) -> None:

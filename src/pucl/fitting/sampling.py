@@ -103,7 +103,7 @@ def _width(rows: Rows) -> tuple[int, float]:
         return first[0].size, first.nbytes / len(first)
     columns = list(first.values.values())
     texts = sum(len(value or "") for column in columns if column.dtype == object for value in column.tolist())
-    return len(columns), 8 * len(columns) + texts / len(first)
+    return max(1, len(columns)), max(1.0, 8 * len(columns) + texts / len(first))  # none may be of use
 
 
 def memory_of_machine() -> int | None:
