@@ -66,10 +66,11 @@ def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
     shape = None if schema is None else shorten(" × ".join(map(str, schema.shape)), 60)
     pairs = [
         ("Source", shorten(record.source, 400) if record.source else None),
-        ("Rows", count(record.rows.n)),
-        ("Labelled positives", count(record.rows.labelled)),
-        ("Unlabelled", count(record.rows.unlabelled)),
-        ("Confirmed negatives", count(record.rows.negative) if record.rows.negative else None),
+        ("Rows", count(record.all_rows.n)),
+        ("Labelled positives", count(record.all_rows.labelled)),
+        ("Unlabelled", count(record.all_rows.unlabelled)),
+        ("Confirmed negatives", count(record.all_rows.negative) if record.all_rows.negative else None),
+        ("Rows learned from", None if record.sampling is None else count(record.rows.n)),
         ("Shape of a row", shape),
         ("Checksum of rows and labels", shorten(record.fingerprint, 200) if record.fingerprint else None),
         ("Seed", str(record.seed)),
