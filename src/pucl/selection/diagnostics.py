@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.encoders.inputs import Standardise, check_finite
@@ -13,7 +14,9 @@ from pucl.labels import check_labels, check_negatives
 from pucl.numerics.auc import auc, null_error, spearman, weighted_auc
 from pucl.numerics.kmeans import kmeans
 from pucl.numerics.logistic import fit_logistic, stratified_folds
+from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
+from pucl.selection.limits import Limits, geometry_of, limits
 
 OWNER = "pucl.diagnose"
 MOST_CLUSTERS = 100
@@ -43,6 +46,7 @@ class Diagnostics:
         bias_error: its standard error if they look the same.
         biased: whether P looks unlike a random sample of the positives (a SAR warning).
         messages: the findings in words.
+        limits: what theory says of these rows; None unless π was given. Its messages are among `messages`.
     """
 
     n_clusters: int
@@ -56,6 +60,7 @@ class Diagnostics:
     bias_error: float
     biased: bool
     messages: tuple[str, ...]
+    limits: Limits | None = None
 
     def __str__(self) -> str:
         return "\n".join(self.messages)
@@ -70,6 +75,7 @@ def diagnose(
     other: PseudoLabels | None = None,
     seed: int = 0,
     negatives: Any = None,
+    prior: PriorEstimate | float | None = None,
 ) -> Diagnostics:
     """Look at an embedding through its labelled positives, without negatives.
 
@@ -98,6 +104,9 @@ def diagnose(
         other: pseudo-labels by another labeller, to compare with `pseudo`.
         seed: of the halves, the clusters and the folds.
         negatives: confirmed negatives, a mask (n,) or row numbers, which are left out.
+        prior: π with its interval, a bound on it, or a number. With it `limits` follows: label noise, κ, the geometry
+            of the embedding (of rows scaled to length 1) and the bias of sCL-PU in it. ``pucl diagnose`` and
+            `Model.diagnose` show the same of a model.
     """
     check_count(OWNER, "seed", seed, low=0)
     rows, labelled, pseudo, other = _check(z, s, pseudo, other, negatives)
@@ -118,9 +127,16 @@ def diagnose(
         messages.append(f"The two labellers agree on {agreement:.0%} of the unlabelled rows (kappa {kappa:.2f}).")
     allowed = 0.5 + doubt / 2 + max(EFFECT, SIGNIFICANT * error)
     messages.append(_about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive))
-    return Diagnostics(
-        k, value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased, tuple(messages)
-    )
+    known = None if prior is None else _limits(rows, labelled, pseudo, prior)
+    said = (*messages, *(() if known is None else known.messages))
+    return Diagnostics(k, value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased, said, known)
+
+
+def _limits(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels | None, prior: PriorEstimate | float) -> Limits:
+    """What theory says of the rows; those that `pseudo` labels negative stand for the negatives."""
+    negative = None if pseudo is None else ~labelled & ~pseudo.labels.to(rows.device)
+    geometry = geometry_of(F.normalize(rows, dim=1), labelled, negative)
+    return limits(int(labelled.sum()), int((~labelled).sum()), prior=prior, geometry=geometry)
 
 
 def memorised(z: Tensor, seen_by_encoder: Tensor, hidden: Tensor, *, seed: int = 0) -> tuple[float, bool]:
