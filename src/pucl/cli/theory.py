@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pucl.cli.options import AsJson, names_of
+from pucl.cli.options import AsJson, names_of, words
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from pucl.theory.checking import Row
+
+FORMATS = ("text", "markdown")
 
 
 def theory(
@@ -24,6 +26,7 @@ def theory(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
+    form: Annotated[str, typer.Option("--format", help="text or markdown.", autocompletion=words(*FORMATS))] = "text",
     as_json: AsJson = False,
 ) -> None:
     """Check the paper's theorems by numbers: what each predicts, what is measured, and whether it holds as written.
@@ -35,12 +38,17 @@ def theory(
     Example: pucl theory scl_pu_bias lemma:label_noise --seed 1
     """
     from pucl.cli.console import progress_bar
+    from pucl.errors import check_known
     from pucl.theory.checking import check
 
+    check_known("pucl theory", "format", [form], FORMATS)
     with progress_bar() as report:
         rows = check(names or (), seed=seed, on_statement=report)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False))
+        return
+    if form == "markdown":
+        typer.echo(markdown(rows), nl=False)
         return
     from rich.console import Console
 
@@ -51,6 +59,21 @@ def theory(
     console.print(
         f"Seed {seed}. The intervals of a statement hold all its figures together with 99 %.", highlight=False
     )
+
+
+def markdown(rows: "tuple[Row, ...]") -> str:
+    """The table for a page of the documentation, one line for every figure."""
+    lines = [
+        "| statement | what is compared | paper | corrected | measured | verdict |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    before = ""
+    for row in rows:
+        statement = f"`{row.label}`" if row.statement != before else ""
+        before = row.statement
+        cells = (statement, row.compared.replace("|", "\\|"), *_figures(row), row.verdict)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def rows_table(rows: "tuple[Row, ...]") -> "Table":
@@ -68,15 +91,14 @@ def rows_table(rows: "tuple[Row, ...]") -> "Table":
             before = row.statement
             table.add_section()
             table.add_row(f"[bold]{row.label}[/] ({row.statement})", "", "", "", f"{row.seconds:.1f} s")
-        corrected = "" if row.corrected is None else f"{row.relation} {figure(row.corrected)}"
-        table.add_row(
-            row.compared.replace("[", r"\["),
-            f"{row.relation} {figure(row.predicted)}",
-            corrected,
-            _measured(row),
-            row.verdict,
-        )
+        table.add_row(row.compared.replace("[", r"\["), *_figures(row), row.verdict)
     return table
+
+
+def _figures(row: "Row") -> tuple[str, str, str]:
+    """What the paper says, what the corrected form says, and what was measured."""
+    corrected = "" if row.corrected is None else f"{row.relation} {figure(row.corrected)}"
+    return f"{row.relation} {figure(row.predicted)}", corrected, _measured(row)
 
 
 def _measured(row: "Row") -> str:

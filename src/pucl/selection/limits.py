@@ -199,7 +199,8 @@ def _about_geometry(seen: Geometry) -> Iterator[str]:
     if seen.uniformity is None:
         yield "Uniformity of the embedding: unknown, no embeddings of unlabelled rows are kept."
     else:
-        yield f"Uniformity of the embedding: {seen.uniformity:.2f} (0: all rows are the same; −4: spread evenly)."
+        even = f"{seen.uniformity:.2f}".replace("-", "−")
+        yield f"Uniformity of the embedding: {even} (0: all rows are the same; −4: spread evenly)."
     if seen.separation is None:
         yield "Separation of the centroids: unknown, that takes embeddings and two rows labelled negative."
     else:
