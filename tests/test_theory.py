@@ -19,7 +19,7 @@ from pucl.theory.checking import FAMILY, Row, check
 from pucl.theory.comparison import Comparison, Verdict, exact, interval, judge, mean_of
 from pucl.theory.generalization import problems
 
-from conftest import Command
+from conftest import ROOT, Command
 
 FEW = {"pucl_unbiased": 600, "scl_pu_bias": 120, "upu_prior_error": 200, "gradients": 1000, "label_noise": 100}
 TRAINED = ("alignment", "centroid_distance", "centroid_divergence", "generalization")
@@ -185,23 +185,20 @@ def test_the_command_prints_a_table_or_json(command: Command, monkeypatch: pytes
     assert rows[0]["label"] == "lemma:pos_centroid" and rows[0]["low"] <= rows[0]["measured"] <= rows[0]["high"]
 
 
+def test_the_table_of_the_documentation(command: Command) -> None:
+    lines = command("theory", "remark:kNN", "--format", "markdown").out.splitlines()
+    assert lines[0].count("|") == lines[2].count("|") == 7 and lines[2].startswith("| `remark:kNN` | share of rows")
+    assert len(lines) == 4 and lines[3].startswith("|  | share of rows") and lines[3].endswith("| = 1 |  | 1 | holds |")
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    assert all(line in page for line in lines)
+    for name, entry in entries(FAMILY).items():
+        assert page.count(f"`{entry.reference}`") >= 2, f"{name}: a section and rows of the table"
+
+
 def test_the_command_narrow(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = command("theory", "label_noise").out
     assert max(map(len, shown.splitlines())) <= 80 and "0.6667" in shown
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("scl_bias",), "pucl theory: NAMES: unknown statement 'scl_bias': did you mean 'scl_pu_bias'?"),
-        (("label_noise", "--seed", "-1"), "pucl theory: --seed must be a whole number ≥ 0; got -1"),
-        (("label_noise", "--seed", "few"), "pucl theory: --seed must be a whole number; got 'few'"),
-    ],
-)
-def test_mistakes_are_one_line(command: Command, words: tuple[str, ...], message: str) -> None:
-    run = command("theory", *words)
-    assert run.code == 2 and run.out == "" and run.err.count("\n") == 1 and message in run.err
 
 
 @pytest.mark.slow

@@ -104,9 +104,8 @@ def diagnose(
         other: pseudo-labels by another labeller, to compare with `pseudo`.
         seed: of the halves, the clusters and the folds.
         negatives: confirmed negatives, a mask (n,) or row numbers, which are left out.
-        prior: π with its interval, a bound on it, or a number. With it `limits` follows: label noise, κ, the geometry
-            of the embedding (of rows scaled to length 1) and the bias of sCL-PU in it. ``pucl diagnose`` and
-            `Model.diagnose` show the same of a model.
+        prior: π with its interval, a bound on it, or a number. With it `limits` follows; the geometry in it is that of
+            rows scaled to length 1. ``pucl diagnose`` and `Model.diagnose` show the same of a model.
     """
     check_count(OWNER, "seed", seed, low=0)
     rows, labelled, pseudo, other = _check(z, s, pseudo, other, negatives)
@@ -119,16 +118,14 @@ def diagnose(
     correlation = spearman(np.concatenate([held, free]), np.repeat([1.0, 0.0], [len(held), len(free)]))
     rich_p, rich_u = float((held >= 1).mean()), float((free >= 1).mean())
     agreement, kappa = (None, None) if pseudo is None or other is None else _agreement(pseudo, other, labelled)
-
     bias_auc, error, doubt, conclusive = _bias(rows, labelled, half, ratio >= 1, pseudo, seed)
-    biased = conclusive and bias_auc - 0.5 - doubt / 2 > max(EFFECT, SIGNIFICANT * error)
-    messages = [_about_ratio(value, null_error(len(held), len(free))), _about_rich(rich_p, rich_u)]
-    if agreement is not None and kappa is not None:
-        messages.append(f"The two labellers agree on {agreement:.0%} of the unlabelled rows (kappa {kappa:.2f}).")
     allowed = 0.5 + doubt / 2 + max(EFFECT, SIGNIFICANT * error)
-    messages.append(_about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive))
+    biased = conclusive and bias_auc > allowed
     known = None if prior is None else _limits(rows, labelled, pseudo, prior)
-    said = (*messages, *(() if known is None else known.messages))
+    of_clusters = _about_ratio(value, null_error(len(held), len(free))), _about_rich(rich_p, rich_u)
+    of_labels = _about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive)
+    of_theory = () if known is None else known.messages
+    said = (*of_clusters, *_about_agreement(agreement, kappa), of_labels, *of_theory)
     return Diagnostics(k, value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased, said, known)
 
 
@@ -292,6 +289,12 @@ def _about_rich(positive: float, unlabelled: float) -> str:
         f"Clusters rich in positives hold {positive:.0%} of the held-out labelled positives and {unlabelled:.0%} of "
         "the unlabelled rows."
     )
+
+
+def _about_agreement(agreement: float | None, kappa: float | None) -> tuple[str, ...]:
+    if agreement is None:
+        return ()
+    return (f"The two labellers agree on {agreement:.0%} of the unlabelled rows (kappa {kappa:.2f}).",)
 
 
 def _about_bias(value: float, allowed: float, *, biased: bool, conclusive: bool) -> str:

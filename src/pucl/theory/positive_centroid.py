@@ -18,7 +18,7 @@ def expected_potential(n_positive: int, n_labelled: int, best: float) -> float:
 
 @register("statements", reference="lemma:pos_centroid", inputs=("vector",))
 def positive_centroid(*, seed: int = 0) -> tuple[Comparison, ...]:
-    """The mean of n_L labelled positives costs at most twice as much as the mean of all of them, on average.
+    """The mean of some labelled positives costs at most twice what the mean of all does, on average.
 
         E φ(Z_P, μ_P) = (1 + (n_P − n_L) / (n_L (n_P − 1))) φ*
 
