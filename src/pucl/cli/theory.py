@@ -31,7 +31,7 @@ def theory(
 ) -> None:
     """Check the paper's theorems by numbers: what each predicts, what is measured, and whether it holds as written.
 
-    'pucl list statements' shows the names. All of them take about a minute.
+    'pucl list statements' shows the names. All of them take less than a minute.
 
     Example: pucl theory
 
