@@ -6,6 +6,7 @@ from math import isfinite
 from pucl.models.record import CandidateScores, FitRecord
 from pucl.models.schema import Schema
 from pucl.report.markup import Markup, count, element, estimate, join, limited, name, percent, shorten
+from pucl.selection.limits import Limits
 from pucl.selection.scores import Estimate
 
 MAX_CANDIDATES = 60
@@ -17,6 +18,10 @@ COMPARED = (
     "Each on the rows hidden from it, ± one standard error; these need not be the same rows. “Against the chosen one” "
     "is the difference on the rows that both were judged on. To replace one that comes before it, a candidate must be "
     "higher there by more than one standard error, or two with another encoder."
+)
+FROM_THEORY = (
+    "What follows from the numbers of rows, the plausible share of positives and the embedding, by the theorems of the "
+    "paper behind pucl. It takes no label of an unlabelled row, and is about other ways to train than this model's."
 )
 AVERAGED = "The rankers with a weight are averaged; their weights follow from their AUC."
 
@@ -59,6 +64,13 @@ def warnings(record: FitRecord) -> Markup | None:
 def diagnostics(record: FitRecord) -> Markup | None:
     """Findings as a list, those that are warnings marked."""
     return _bullets(record.diagnostics)
+
+
+def theory(limits: Limits | None) -> Markup | None:
+    """What theory says of the data and the embedding, as a list; None where it is not known."""
+    if limits is None:
+        return None
+    return join(element("p", FROM_THEORY, class_="meaning"), _bullets(limits.messages))
 
 
 def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
