@@ -44,7 +44,7 @@ def diagnose_model(record: FitRecord, evidence: Evidence | None) -> ModelDiagnos
         negative = ~labelled & (torch.from_numpy(evidence.points.probability) < 0.5)
         z = torch.from_numpy(evidence.embedding).float()
         geometry = geometry_of(z, labelled, negative, alignment=geometry.alignment)
-    rows = record.rows
+    rows = record.all_rows
     return ModelDiagnosis(
         record.diagnostics, limits(rows.labelled, rows.unlabelled, prior=record.prior, geometry=geometry)
     )
