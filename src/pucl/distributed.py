@@ -97,14 +97,14 @@ def mean_over_ranks(x: Tensor) -> Tensor:
     return own + (whole - own.detach())
 
 
-def own_part(batch_size: int) -> slice:
-    """Which rows of every batch are this process's own."""
+def own_part(size: int, argument: str = "batch_size") -> slice:
+    """Which rows of every batch, or chunk of a batch, are this process's own."""
     rank, world = rank_and_world()
-    if batch_size % world:
+    if size % world:
         allowed = f"a multiple of the number of processes ({world})"
-        raise bad_argument("TrainConfig", "batch_size", allowed, Described(f"{batch_size:,}"))
-    size = batch_size // world
-    return slice(rank * size, (rank + 1) * size)
+        raise bad_argument("TrainConfig", argument, allowed, Described(f"{size:,}"))
+    own = size // world
+    return slice(rank * own, (rank + 1) * own)
 
 
 class _SharedBatchNorm(_BatchNorm):
