@@ -39,7 +39,7 @@ def epoch_order(labelled: Tensor, config: TrainConfig, epoch: int) -> Tensor:
     chosen, others = labelled.cpu().nonzero().flatten(), (~labelled.cpu()).nonzero().flatten()
     parts = ((chosen, n_labelled), (others, size - n_labelled))
     order = torch.cat([passes(rows, steps * k, generator).view(steps, k) for rows, k in parts], dim=1)
-    return order.unflatten(1, (-1, config.chunks)).transpose(1, 2).flatten(1)
+    return order.view(steps, -1, config.chunks).transpose(1, 2).flatten(1)
 
 
 def passes(rows: Tensor, n: int, generator: Generator) -> Tensor:

@@ -32,7 +32,7 @@ class InChunks(nn.Module):
         self.count = count
 
     def forward(self, batch: Tensor, views: Callable[[int, Tensor], Tensor]) -> Tensor:
-        """The projections of all rows; ``views(c, rows)`` are the views of chunk c of the batch, the same every time."""
+        """The projections of all rows; ``views(c, rows)`` gives the views of chunk c of the batch, always the same."""
 
         def embed(c: int, rows: Tensor) -> Tensor:
             out: Tensor = self.encoder(views(c, rows))

@@ -149,7 +149,7 @@ class Run:
 
     def _part(self, order: Tensor, part: slice) -> Tensor:
         """Of every chunk of every batch (steps, batch_size) some rows, (steps, …)."""
-        return order.unflatten(1, (self.config.chunks, -1))[:, :, part].flatten(1)
+        return order.view(len(order), self.config.chunks, -1)[:, :, part].flatten(1)
 
     def _take(self, update: Callable[[Tensor, Tensor], Result], batch: Tensor, labelled: Tensor) -> Result:
         try:

@@ -74,13 +74,14 @@ class Update:
         """Both views of the own rows of a batch, or of a chunk of it."""
         views = self.view(to_float(batch).repeat_interleave(2, dim=0), self.generator)
         if self.own is not None:
-            views = views.unflatten(0, (self.chunks, -1))[:, 2 * self.own.start : 2 * self.own.stop].flatten(0, 1)
+            of_chunks = views.view(self.chunks, -1, *views.shape[1:])
+            views = of_chunks[:, 2 * self.own.start : 2 * self.own.stop].flatten(0, 1)
         if views.is_cuda and views.ndim == 4:
             views = views.contiguous(memory_format=torch.channels_last)
         return views
 
     def _in_chunks(self, batch: Tensor) -> tuple[Tensor, Callable[[int, Tensor], Tensor]]:
-        """What `InChunks` takes; a view that treats every row alone is made when its chunk is encoded, others at once."""
+        """What `InChunks` takes; views that treat every row alone are made chunk by chunk, each time it is encoded."""
         generator = self.generator
         if not isinstance(generator, RowGenerator):
             return self._views(batch), lambda _, views: views
