@@ -41,11 +41,13 @@ class InChunks(nn.Module):
         def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
             return nullcontext(), buffers_kept(self.encoder)
 
-        parts = [
-            checkpoint(embed, c, rows, use_reentrant=False, context_fn=contexts)
-            for c, rows in enumerate(batch.chunk(self.count))
-        ]
-        out: Tensor = self.head(torch.cat(parts))
+        h = torch.cat(
+            [
+                checkpoint(embed, c, rows, use_reentrant=False, context_fn=contexts)
+                for c, rows in enumerate(batch.chunk(self.count))
+            ]
+        )
+        out: Tensor = self.head(h)
         return out
 
 
