@@ -4,7 +4,7 @@
     python studies/chunks.py --device cuda --encoder resnet18 --shape 3 32 32 --out results.jsonl
 
 Every variant runs in a process of its own, one after another. Memory is the peak above what the process held before its
-first step: resident memory on a CPU, the allocator's on a GPU. Time is the median of the steps after the first, on a CPU
+first step: resident memory on a CPU, the allocator's on a GPU. Time is the median of all steps but the first, on a CPU
 processor time, so that other work on the machine does not count.
 """
 
