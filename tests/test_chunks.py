@@ -16,11 +16,9 @@ from pucl.encoders.projection import projection_head
 from pucl.errors import InputError, RunError
 from pucl.losses import make_objective
 from pucl.registry import entries
-from pucl.training import Pretrained, TrainConfig, pretrain
+from pucl.training import Checkpoints, Pretrained, TrainConfig, pretrain
 from pucl.training.batches import epoch_order
 from pucl.training.chunks import InChunks
-from pucl.training.pretraining import prepare
-from pucl.training.run import train_together
 from pucl.training.update import Update
 from pucl.views import View, make_view
 from pucl.views.row_generator import rows_generator
@@ -165,24 +163,18 @@ class StopHereError(Exception):
 
 @pytest.mark.slow
 def test_a_resumed_run_in_chunks_is_the_run_bit_for_bit(tmp_path: Path) -> None:
-    config = replace(WHOLE, chunk_size=32)
-    whole = pretrain(X, S, config=config)
-
     def stop(done: int, _: int) -> None:
         if done == 12:
-            work.run._save()
             raise StopHereError
 
-    from pucl.training.checkpoints import Checkpoints
-    from pucl.training.reporting import Watch
-
-    work = prepare(X, S, config=config, watch=Watch(on_step=stop, checkpoints=Checkpoints(tmp_path)))
+    config, where = replace(WHOLE, chunk_size=32), Checkpoints(tmp_path, every=1)
+    whole = pretrain(X, S, config=config)
     with pytest.raises(StopHereError):
-        train_together([work.run])
-    resumed = pretrain(X, S, config=config, checkpoints=tmp_path, resume=True)
+        pretrain(X, S, config=config, checkpoints=where, on_step=stop)
+    resumed = pretrain(X, S, config=config, checkpoints=where, resume=True)
     assert torch.equal(weights(whole), weights(resumed))
     with pytest.raises(InputError, match="config.chunk_size was 32; this run has 64"):
-        pretrain(X, S, config=replace(config, chunk_size=64), checkpoints=tmp_path, resume=True)
+        pretrain(X, S, config=replace(config, chunk_size=64), checkpoints=where, resume=True)
 
 
 def test_out_of_memory_names_a_chunk_that_fits() -> None:

@@ -4,15 +4,17 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from pucl.errors import InputError, RunError
-from pucl.training import on_ray
+from pucl.training.on_ray import run_on_ray
 
 from conftest import SRC, Command, environment
 
@@ -99,38 +101,85 @@ def test_nothing_but_the_engine_needs_ray(command: Command, tmp_path: Path) -> N
     assert command("pretrain", *words, "--out", tmp_path).code == 0
 
 
-def cluster(**resources: float) -> Any:
-    return SimpleNamespace(cluster_resources=lambda: resources)
+class LostError(Exception):
+    """As Ray raises when it gives up."""
+
+    def __init__(self, *failures: Exception) -> None:
+        super().__init__("training failed")
+        self.worker_failures = dict(enumerate(failures))
 
 
-def test_workers_are_gpus_where_there_are_any_and_no_more_than_there_are() -> None:
-    kind = on_ray._kind_of_workers
-    assert kind(cluster(CPU=8.0, GPU=2.0), "x", 2, gpus=True) == "GPU"
-    assert kind(cluster(CPU=8.0, GPU=2.0), "x", 8, gpus=False) == "CPU"
-    assert kind(cluster(CPU=8.0), "x", 3, gpus=True) == "CPU"
-    with pytest.raises(InputError, match="workers must be at most the GPUs of the cluster; got 3 for 2"):
-        kind(cluster(CPU=8.0, GPU=2.0), "x", 3, gpus=True)
+class Trainer:
+    """As much of Ray's as matters here: it calls the function once, in this process."""
+
+    seen: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, work: Callable[[dict[str, Any]], Any], **given: Any) -> None:
+        self.work, self.given = work, given["train_loop_config"]
+        Trainer.seen = given
+
+    def fit(self) -> Any:
+        return SimpleNamespace(return_value=self.work(self.given))
 
 
-def test_a_worker_with_another_version_is_refused() -> None:
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A cluster of 8 CPUs and 2 GPUs."""
+    made = SimpleNamespace(
+        is_initialized=lambda: False,
+        init=lambda **_: None,
+        shutdown=lambda: None,
+        cluster_resources=lambda: {"CPU": 8.0, "GPU": 2.0},
+        __spec__=None,
+    )
+    plain = dict.fromkeys(("ScalingConfig", "RunConfig", "FailureConfig"), SimpleNamespace)
+    train = SimpleNamespace(**plain, TrainingFailedError=LostError, __spec__=None)
+    torch = SimpleNamespace(TorchTrainer=Trainer, __spec__=None)
+    for name, module in (("ray", made), ("ray.train", train), ("ray.train.torch", torch)):
+        monkeypatch.setitem(sys.modules, name, module)
+    return made
+
+
+def start(tmp_path: Path, function: Callable[[], Any] = lambda: 7, workers: int = 2, **options: Any) -> Any:
+    return run_on_ray(function, workers=workers, folder=tmp_path, owner="pucl pretrain", **options)
+
+
+@pytest.mark.usefixtures("ray")
+def test_workers_are_gpus_where_there_are_any_and_no_more_than_there_are(tmp_path: Path) -> None:
+    assert start(tmp_path) == 7 and Trainer.seen["scaling_config"].use_gpu
+    assert start(tmp_path, workers=8, gpus=False) == 7 and not Trainer.seen["scaling_config"].use_gpu
+    with pytest.raises(InputError, match="pucl pretrain: workers must be at most the GPUs of the cluster; got 3 for 2"):
+        start(tmp_path, workers=3)
+
+
+@pytest.mark.usefixtures("ray")
+def test_a_worker_with_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit(self: Trainer) -> None:
+        self.work({**self.given, "version": "0.0"})
+
+    monkeypatch.setattr(Trainer, "fit", fit)
     with pytest.raises(RunError, match=r"the workers have pucl .* and the command has pucl 0\.0; install the same"):
-        on_ray._work({"version": "0.0", "function": lambda: 1})
-    assert on_ray._work({"version": on_ray.__version__, "function": lambda: 1}) == 1
+        start(tmp_path)
 
 
-def test_the_error_of_a_worker_is_the_error_of_the_command() -> None:
+@pytest.mark.usefixtures("ray")
+def test_the_error_of_a_worker_is_the_error_of_the_command(tmp_path: Path) -> None:
     own = InputError("x must be y", owner="pucl.pretrain")
-    error = SimpleNamespace(worker_failures={0: RuntimeError("connection lost"), 1: own})
-    assert on_ray._in_one_line("pucl pretrain", error) is own
-    lost = on_ray._in_one_line("pucl pretrain", SimpleNamespace(worker_failures={1: RuntimeError("killed\nby 9")}))
-    assert str(lost) == "pucl pretrain: workers were lost 4 times, the last time by: killed by 9"
+
+    def fail(*errors: Exception) -> Any:
+        raise LostError(*errors)
+
+    with pytest.raises(InputError) as caught:
+        start(tmp_path, partial(fail, RuntimeError("connection lost"), own))
+    assert caught.value is own
+    with pytest.raises(RunError, match="^pucl pretrain: workers were lost 4 times, the last time by: killed by 9$"):
+        start(tmp_path, partial(fail, RuntimeError("killed\nby 9")))
 
 
-def test_a_cluster_that_does_not_answer() -> None:
+def test_a_cluster_that_does_not_answer(tmp_path: Path, ray: SimpleNamespace) -> None:
     def refuse(**_: Any) -> None:
         raise ConnectionError("Could not find any running Ray instance.")
 
-    ray = SimpleNamespace(is_initialized=lambda: False, init=refuse)
-    message = "the Ray cluster at 'auto' does not answer: Could not find any running Ray instance"
-    with pytest.raises(RunError, match=message), on_ray._connected(ray, "pucl pretrain", "auto"):
-        pass
+    ray.init = refuse
+    with pytest.raises(RunError, match="cluster at 'auto' does not answer: Could not find any running Ray instance"):
+        start(tmp_path, address="auto")

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from pucl.data.own import open_rows
 from pucl.data.own.batch import load
 from pucl.errors import InputError
-from pucl.training import shared_rows as module
 from pucl.training.shared_rows import shared_rows
 
 CPU = torch.device("cpu")
@@ -68,29 +66,6 @@ def test_images_are_decoded_once_into_the_file(tmp_path: Path, folder: Path) -> 
     source = open_rows(tmp_path / "pictures")
     rows = shared_rows(source, CPU)
     assert rows.shape == (7, 3, 6, 5) and np.array_equal(rows, load(source)) and not list(folder.iterdir())
-
-
-def test_every_process_of_a_machine_writes_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second of three processes on a machine, rank 4 of all, with the others played by this test."""
-    x, written = RNG.normal(size=(10, 2)), []
-    source = saved(tmp_path / "x.npy", x)
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
-    monkeypatch.setattr(module, "rank_and_world", lambda: (4, 6))
-    fill = module._fill
-
-    def gathered(tensor: Tensor) -> Tensor:
-        return torch.full((6,), 17) if tensor.dtype == torch.int64 else tensor
-
-    def recorded(path: Path, rows: Any, start: int, stop: int) -> None:
-        written.append((start, stop))
-        module._create(path, (10, 2), np.dtype(np.float32))
-        for part in ((0, 3), (start, stop), (6, 10)):
-            fill(path, rows, *part)
-
-    monkeypatch.setattr(module, "gather", gathered)
-    monkeypatch.setattr(module, "_fill", recorded)
-    assert np.array_equal(shared_rows(source, CPU), x.astype(np.float32)) and written == [(3, 6)]
 
 
 def test_a_disk_that_is_too_small_is_said_before(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
