@@ -20,6 +20,7 @@ measurements, and the tables say so.
 import argparse
 import json
 import math
+import multiprocessing
 import platform
 import statistics
 import time
@@ -29,7 +30,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
@@ -46,7 +46,7 @@ DIM, BYTES = 128, 2  # of a projection, in bfloat16
 GPUS = (1, 8, 64, 256, 1000)
 NODE = 8
 IMAGES = 10**9
-CHECK = {"encoder": "small_cnn", "shape": (3, 16, 16), "batch": 512}
+ENCODER, SHAPE, BATCH = "small_cnn", (3, 16, 16), 512  # of the runs on this machine
 STEPS = 4
 
 
@@ -118,12 +118,17 @@ def step_seconds(network: Network, machine: Machine, gpus: int, batch: int) -> d
     return {**parts, "rest": rest + launching}
 
 
+def stored(name: str) -> list[dict[str, Any]]:
+    """The lines of a stored measurement."""
+    return [json.loads(line) for line in (STORED / name).read_text(encoding="utf-8").splitlines()]
+
+
 def h200() -> Machine:
     """The rates of the stored measurements: ResNet-18 and the objective at 131,072 pairs, both in bfloat16."""
-    training = [json.loads(line) for line in (STORED / "training-h200.jsonl").read_text().splitlines()]
-    losses = [json.loads(line) for line in (STORED / "losses-h200.jsonl").read_text().splitlines()]
-    run = next(line for line in training if line["encoder"] == "resnet18" and "milliseconds" in line)
-    loss = next(line for line in losses if line["pairs"] == 131_072 and line["dtype"] == "bfloat16")
+    run = next(line for line in runs() if line["encoder"] == "resnet18")
+    loss = next(
+        line for line in stored("losses-h200.jsonl") if line["pairs"] == 131_072 and line["dtype"] == "bfloat16"
+    )
     seconds = next(line["ms"] for line in loss["lines"] if line["what"] == "pucl pucl") / 1e3
     flops = 2 * run["batch"] * Network.of("resnet18", tuple(run["shape"])).flops
     return Machine(
@@ -131,6 +136,11 @@ def h200() -> Machine:
         log_z=6 * loss["dim"] * (2 * loss["pairs"]) ** 2 / seconds,
         rest=(run["milliseconds"]["views"] + run["milliseconds"]["optimiser"]) / 1e3,
     )
+
+
+def runs() -> list[dict[str, Any]]:
+    """The stored runs of single encoders on one H200."""
+    return [line for line in stored("training-h200.jsonl") if "milliseconds" in line]
 
 
 def table(network: Network, machine: Machine, batch: int, *, each: bool) -> list[str]:
@@ -162,6 +172,12 @@ def report() -> None:
         hours = IMAGES * seconds / 3600
         print(f"log Z costs as much as the encoder at a batch of {equal:,.0f}; {1 / seconds:,.0f} images a second; "
               f"{hours:,.1f} GPU-hours for a pass over 10⁹ images, {100 * hours:,.0f} for 100\n")  # fmt: skip
+    print("| encoder | batch | measured, ms a step | model | measured / model |\n|---|---|---|---|---|")
+    for run in runs():
+        batch, measured = run["batch"], 1e3 * run["batch"] / run["images_per_second"]
+        modelled = 1e3 * sum(step_seconds(Network.of(run["encoder"], tuple(run["shape"])), machine, 1, batch).values())
+        ratio = f"{measured:.2f} | {modelled:.2f} | {measured / modelled:.2f}"
+        print(f"| {run['encoder']}, {' × '.join(map(str, run['shape']))} | {batch:,} | {ratio} |")
     for title, batch, each in (
         ("a batch of 1,024 for each GPU", 1024, True),
         ("a batch of 4,096 for all", 4096, False),
@@ -176,12 +192,11 @@ def run_steps(rank: int, world: int, port: int, queue: Any) -> None:
     """Processor seconds of every step on one of several processes, and of a step's messages alone."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
-    x = torch.randint(256, (CHECK["batch"], *CHECK["shape"]), generator=torch.Generator().manual_seed(0))  # type: ignore[misc, list-item]
-    config = TrainConfig(epochs=STEPS, batch_size=int(str(CHECK["batch"])))
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(256, (BATCH, *SHAPE), generator=generator, dtype=torch.uint8)
+    config = TrainConfig(epochs=STEPS, batch_size=BATCH)
     labelled = torch.arange(len(x)) < 20
-    work = prepare(
-        x.to(torch.uint8), labelled, encoder=str(CHECK["encoder"]), view="simclr", config=config, device="cpu"
-    )
+    work = prepare(x, labelled, encoder=ENCODER, view="simclr", config=config, device="cpu")
     times = []
     steps = work.run.steps()
     for _ in range(STEPS):
@@ -190,10 +205,10 @@ def run_steps(rank: int, world: int, port: int, queue: Any) -> None:
         times.append(time.process_time() - began)
     steps.close()
     parts = {"step": statistics.median(times[1:]), "log Z": log_z_seconds(len(x) // world)}
-    every = [None] * world
+    every: list[dict[str, float]] = [{} for _ in range(world)]
     dist.all_gather_object(every, parts)
     if rank == 0:
-        queue.put({name: statistics.mean(part[name] for part in every if part) for name in parts})
+        queue.put({name: statistics.mean(part[name] for part in every) for name in parts})
     dist.destroy_process_group()
 
 
@@ -214,11 +229,17 @@ def log_z_seconds(pairs: int) -> float:
 def check() -> list[dict[str, Any]]:
     """1, 2 and 4 processes on this machine; the model says that all of a step is shared out."""
     lines: list[dict[str, Any]] = []
-    context = mp.get_context("spawn")
+    context = multiprocessing.get_context("spawn")
     for world in (1, 2, 4):
         queue = context.SimpleQueue()
-        mp.spawn(run_steps, (world, 29_500 + world, queue), nprocs=world)  # type: ignore[no-untyped-call]
+        processes = [
+            context.Process(target=run_steps, args=(rank, world, 29_500 + world, queue)) for rank in range(world)
+        ]
+        for process in processes:
+            process.start()
         parts = queue.get()
+        for process in processes:
+            process.join()
         lines.append({"processes": world, **{name: round(value, 4) for name, value in parts.items()}})
         lines[-1]["step, of the model"] = round(lines[0]["step"] / world, 4)
         lines[-1]["measured / model"] = round(parts["step"] / lines[-1]["step, of the model"], 3)
@@ -233,7 +254,8 @@ def main() -> None:
     given = parser.parse_args()
     report()
     if given.check:
-        line = {**CHECK, "lines": check(), "torch": str(torch.__version__), "python": platform.python_version()}
+        set_up = {"encoder": ENCODER, "shape": SHAPE, "batch": BATCH}
+        line = {**set_up, "lines": check(), "torch": str(torch.__version__), "python": platform.python_version()}
         if given.out is not None:
             with given.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")

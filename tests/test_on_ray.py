@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pucl.errors import InputError, RunError
-from pucl.training.on_ray import run_on_ray
+from pucl.training.on_ray import train_on_ray
 
 from conftest import SRC, Command, environment
 
@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 import ray
 from pucl.cli.app import app
-from pucl.training.on_ray import run_on_ray
+from pucl.training.on_ray import train_on_ray
 
 def work(out):
     import torch
@@ -49,7 +49,7 @@ def work(out):
 out, sys_words = Path(sys.argv[1]), sys.argv[2:]
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
 app(["pretrain", *sys_words, "--out", str(out / "run"), "--engine", "ray", "--workers", "2"], standalone_mode=False)
-run_on_ray(partial(work, out), workers=2, folder=out, owner="test")
+train_on_ray(partial(work, out), workers=2, folder=out, owner="test")
 """
 
 
@@ -141,7 +141,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def start(tmp_path: Path, function: Callable[[], Any] = lambda: 7, workers: int = 2, **options: Any) -> Any:
-    return run_on_ray(function, workers=workers, folder=tmp_path, owner="pucl pretrain", **options)
+    return train_on_ray(function, workers=workers, folder=tmp_path, owner="pucl pretrain", **options)
 
 
 @pytest.mark.usefixtures("ray")

@@ -182,12 +182,12 @@ def _alone(job: _Job) -> str | None:
 def _on_ray(job: _Job, workers: int, address: str | None) -> str | None:
     """Train in workers of a Ray cluster; when one is lost, all start again from the newest checkpoint."""
     from pucl.training.checkpoints import check_unused
-    from pucl.training.on_ray import run_on_ray
+    from pucl.training.on_ray import train_on_ray
 
     if not job.resume:
         check_unused(job.checkpoints.folder)
     gpus = job.device != "cpu"
-    return run_on_ray(
+    return train_on_ray(
         partial(_alone, replace(job.absolute(), resume=True)), workers=workers, folder=job.out.absolute(),
         owner="pucl pretrain", address=address, gpus=gpus,
     )  # fmt: skip

@@ -17,7 +17,7 @@ RESTARTS = 3  # how often all workers are started again after one of them was lo
 R = TypeVar("R")
 
 
-def run_on_ray(
+def train_on_ray(
     function: Callable[[], R], *, workers: int, folder: Path, owner: str, address: str | None = None, gpus: bool = True
 ) -> R:
     """What `function` gives on the first of several workers, which Ray has joined into one group of processes.
