@@ -176,6 +176,13 @@ def test_the_error_of_a_worker_is_the_error_of_the_command(tmp_path: Path) -> No
         start(tmp_path, partial(fail, RuntimeError("killed\nby 9")))
 
 
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize(("address", "why"), [("127.0.0.1:1", "refused"), ("ray://127.0.0.1:1", ""), ("here", "")])
+def test_an_address_where_nothing_listens(tmp_path: Path, address: str, why: str) -> None:
+    with pytest.raises(RunError, match=f"^pucl pretrain: the Ray cluster at '{address}' does not answer: .*{why}"):
+        start(tmp_path, address=address)
+
+
 def test_a_cluster_that_does_not_answer(tmp_path: Path, ray: SimpleNamespace) -> None:
     def refuse(**_: Any) -> None:
         raise ConnectionError("Could not find any running Ray instance.")

@@ -4,6 +4,7 @@ On a single process everything is the identity.
 """
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -162,7 +163,9 @@ def averaging(network: nn.Module) -> Iterator[nn.Module]:
     if rank_and_world()[1] == 1:
         yield network
         return
-    wrapped = DistributedDataParallel(network, broadcast_buffers=False)
+    with warnings.catch_warnings():  # what is to replace the argument is not in every version of torch yet
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        wrapped = DistributedDataParallel(network, broadcast_buffers=False)
     try:
         yield wrapped
     finally:

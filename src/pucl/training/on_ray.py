@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.weights import need
 
 INSTALL = "pip install 'ray[train]'"
+KNOCK = 5.0  # seconds for a cluster to take a connection
 RESTARTS = 3  # how often all workers are started again after one of them was lost
 
 R = TypeVar("R")
@@ -74,8 +76,11 @@ def _connected(ray: Any, owner: str, address: str | None) -> Iterator[None]:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     own = {} if address else {"include_dashboard": False}
     try:
+        if address not in (None, "auto"):  # Ray itself would try for minutes
+            host, _, port = str(address).removeprefix("ray://").rpartition(":")
+            socket.create_connection((host, int(port)), KNOCK).close()
         ray.init(address=address or "local", **quiet, **own)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise RunError(f"{owner}: the Ray cluster at {address!r} does not answer: {reason}") from None
     try:
