@@ -132,7 +132,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         cluster_resources=lambda: {"CPU": 8.0, "GPU": 2.0},
         __spec__=None,
     )
-    plain = dict.fromkeys(("ScalingConfig", "RunConfig", "FailureConfig"), SimpleNamespace)
+    plain = dict.fromkeys(("ScalingConfig", "RunConfig"), SimpleNamespace)
     train = SimpleNamespace(**plain, TrainingFailedError=LostError, __spec__=None)
     torch = SimpleNamespace(TorchTrainer=Trainer, __spec__=None)
     for name, module in (("ray", made), ("ray.train", train), ("ray.train.torch", torch)):
@@ -163,15 +163,19 @@ def test_a_worker_with_another_version_is_refused(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.usefixtures("ray")
-def test_the_error_of_a_worker_is_the_error_of_the_command(tmp_path: Path) -> None:
-    own = InputError("x must be y", owner="pucl.pretrain")
+def test_lost_workers_are_started_again_and_wrong_input_is_said_at_once(tmp_path: Path) -> None:
+    own, attempts = InputError("x must be y", owner="pucl.pretrain"), []
 
     def fail(*errors: Exception) -> Any:
-        raise LostError(*errors)
+        attempts.append(errors)
+        if len(attempts) != 3:
+            raise LostError(*errors)
+        return "done"
 
+    assert start(tmp_path, partial(fail, RuntimeError("killed by 9"))) == "done" and len(attempts) == 3
     with pytest.raises(InputError) as caught:
         start(tmp_path, partial(fail, RuntimeError("connection lost"), own))
-    assert caught.value is own
+    assert caught.value is own and len(attempts) == 4
     with pytest.raises(RunError, match="^pucl pretrain: workers were lost 4 times, the last time by: killed by 9$"):
         start(tmp_path, partial(fail, RuntimeError("killed\nby 9")))
 

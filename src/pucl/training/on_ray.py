@@ -24,7 +24,8 @@ def train_on_ray(
 ) -> R:
     """What `function` gives on the first of several workers, which Ray has joined into one group of processes.
 
-    Ray stops and restarts all workers when one is lost, so the function should save its work and continue from there.
+    When a worker is lost, all are started again, so the function should save its work and continue from there. An error
+    of pucl's own ends all workers at once.
 
     Args:
         function: is called on every worker; it can be pickled.
@@ -39,22 +40,24 @@ def train_on_ray(
         need(name, f"{owner} --engine ray", INSTALL) for name in ("ray", "ray.train", "ray.train.torch")
     )
     with _connected(ray, owner, address):
-        kind = _kind_of_workers(ray, owner, workers, gpus=gpus)
-        trainer = torch.TorchTrainer(
-            _work,
-            train_loop_config={"function": function, "version": __version__},
-            scaling_config=train.ScalingConfig(num_workers=workers, use_gpu=kind == "GPU"),
-            run_config=train.RunConfig(
-                storage_path=str(folder / "ray"), failure_config=train.FailureConfig(max_failures=RESTARTS)
-            ),
-        )
+        kind, reason = _kind_of_workers(ray, owner, workers, gpus=gpus), ""
         try:
-            result: R = trainer.fit().return_value
-        except train.TrainingFailedError as error:
-            raise _in_one_line(owner, error) from None
+            for _ in range(1 + RESTARTS):
+                trainer = torch.TorchTrainer(
+                    _work,
+                    train_loop_config={"function": function, "version": __version__},
+                    scaling_config=train.ScalingConfig(num_workers=workers, use_gpu=kind == "GPU"),
+                    run_config=train.RunConfig(storage_path=str(folder / "ray")),
+                )
+                try:
+                    result: R = trainer.fit().return_value
+                except train.TrainingFailedError as error:
+                    reason = _reason(error)
+                else:
+                    return result
         finally:
             shutil.rmtree(folder / "ray", ignore_errors=True)
-    return result
+    raise RunError(f"{owner}: workers were lost {1 + RESTARTS} times, the last time by: {reason}")
 
 
 def _work(given: dict[str, Any]) -> Any:
@@ -99,12 +102,11 @@ def _kind_of_workers(ray: Any, owner: str, workers: int, *, gpus: bool) -> str:
     return kind
 
 
-def _in_one_line(owner: str, error: Any) -> Exception:
-    """The error of pucl that ended a worker, or the first line of any other."""
+def _reason(error: Any) -> str:
+    """Why workers were lost, in one line; an error of pucl's own is raised instead."""
     failures = list(getattr(error, "worker_failures", {}).values())
     causes = [getattr(failure, "cause", None) or failure for failure in failures]
     for cause in causes:
         if isinstance(cause, InputError | RunError):
-            return cause
-    reason = " ".join(str(causes[0] if causes else error).split())[-300:]
-    return RunError(f"{owner}: workers were lost {RESTARTS + 1} times, the last time by: {reason}")
+            raise cause from None
+    return " ".join(str(causes[0] if causes else error).split())[-300:]
