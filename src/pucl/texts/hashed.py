@@ -21,7 +21,7 @@ ITERATIONS = 2  # of the randomised SVD
 Words = Sequence[Sequence[str]]  # texts as words
 
 
-@register(FAMILY, reference="Deerwester et al. 1990", name="hashed", inputs=("table",))
+@register(FAMILY, reference="Deerwester et al. 1990", name="hashed", inputs=("text",))
 @dataclass(frozen=True)
 class HashedEncoder:
     """Hashed words, pairs and pieces of words, weighed by tf-idf, and a truncated SVD.

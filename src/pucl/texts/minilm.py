@@ -27,7 +27,7 @@ MOST = 128  # pieces of words that are read, as in the training of the model
 BATCH = 64  # texts at a time
 
 
-@register(FAMILY, reference="Reimers and Gurevych 2019; Wang et al. 2020", name="minilm", inputs=("table",))
+@register(FAMILY, reference="Reimers and Gurevych 2019; Wang et al. 2020", name="minilm", inputs=("text",))
 @dataclass(frozen=True)
 class MiniLM:
     """Sentences by all-MiniLM-L6-v2, trained on a billion pairs of English sentences; needs a package.
