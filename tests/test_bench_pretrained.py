@@ -99,7 +99,7 @@ def tiny_cells(*recipes: str, **changes: Any) -> list[Pipeline]:
 @pytest.mark.usefixtures("weights")
 def test_a_frozen_encoder_has_no_number_but_its_readout() -> None:
     frozen, _ = tiny_cells("frozen")
-    assert frozen.name == "digits 100 seed 0 pupl (frozen, efficientnet_lite0)" and frozen.is_pretrained
+    assert frozen.name == "digits 100 seed 0 pupl (frozen, efficientnet_lite0)" and frozen.in_own_track
     assert frozen.to_dict()["recipe"] == {"tune": "frozen"}
     own = revisions_of(frozen)
     assert {"stage/frozen", f"encoders/{NAME}"} <= own.keys() and not {"stage/training", "stage/lars"} & own.keys()
@@ -144,7 +144,7 @@ def test_the_grid_of_the_track() -> None:
         for tune in ("frozen", "head", "all")
         for seed in (0, 1, 2)
     }
-    assert all(cell.is_pretrained and cell.prior is None for cell in cells)
+    assert all(cell.in_own_track and cell.prior is None for cell in cells)
     for unit in units(cells):
         assert [cell.is_reference for cell in unit if isinstance(cell, Pipeline)] == [False, True]
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from pucl.encoders.frozen import cache
+from pucl import cache
 from pucl.encoders.frozen.embedding import embed_frozen
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.errors import RunWarning
@@ -77,7 +78,7 @@ def test_another_encoder_another_type_or_another_value_is_another_entry(folder: 
     assert seen(encoder(seed=1), x)[0] == 20  # other weights
     assert seen(encoder(size=7), x)[0] == 20  # other settings
     assert seen(encoder(), changed)[0] == 1
-    keys = cache.row_keys(torch.zeros(1, 4, dtype=torch.uint8)), cache.row_keys(torch.zeros(1, 1, dtype=torch.float32))
+    keys = cache.row_keys(np.zeros((1, 4), np.uint8)), cache.row_keys(np.zeros((1, 1), np.float32))
     assert keys[0] != keys[1]  # the same four bytes
 
 

@@ -87,7 +87,7 @@ def register(
         former_names: names it had before; they still work, with a warning.
         revision: raise it by one whenever a change gives other results, so that older stored results are recognised.
         needs_classes: whether it learns from the class of every row in place of PU labels: a reference, not a method.
-        pretrained: of an encoder, the package that holds its published weights.
+        pretrained: of an encoder of rows or of texts, the package that holds its published weights.
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)

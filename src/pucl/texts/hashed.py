@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -40,6 +41,7 @@ class HashedEncoder:
     number: Ints
     idf: Floats
     axes: Floats
+    cached: ClassVar[bool] = False
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, seed: int) -> "HashedEncoder":

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pucl.data.sources import damaged
 from pucl.data.tasks import Split
 
-HEAD = ["Category\tText", "d\tstring", "class\t"]  # the first lines of a table: its columns, their types and roles
+HEAD = ("Category\tText", "d\tstring", "class\t")  # the first lines of a table: its columns, their types and roles
 
 
 def read_tab_split(path: Path, names: Sequence[str]) -> Split:
@@ -18,7 +18,7 @@ def read_tab_split(path: Path, names: Sequence[str]) -> Split:
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except UnicodeDecodeError as error:
         raise damaged(path, f"not a text in UTF-8 ({error.reason})") from error
-    if lines[:3] != HEAD:
+    if tuple(lines[:3]) != HEAD:
         raise damaged(path, f"not a table of Orange with the columns {' and '.join(HEAD[0].split())}")
     known = {name: place for place, name in enumerate(names)}
     classes, texts = [], []
