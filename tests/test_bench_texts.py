@@ -56,6 +56,11 @@ def test_cells_of_texts_are_in_a_track_of_their_own() -> None:
         ({**READ, "recipes": "all", "objectives": "pucl"}, "tune must be 'frozen' for the encoder of texts 'hashed'"),
         ({**TFIDF, "methods": "nnpu", "prior": "oracle"}, "must be 'naive' or 'supervised' with the encoder 'tfidf'"),
         ({**READ, "encoder": "hash"}, "unknown encoder 'hash'"),
+        ({**READ, "encoder": "tfidf"}, "encoder must be another in a block with 'objectives'; got 'tfidf'"),
+        (
+            {**READ, "encoder": "tfidf", "recipes": "all", "objectives": "pucl"},
+            "encoder must be another in a block with 'objectives'; got 'tfidf'",
+        ),
     ],
 )
 def test_what_does_not_go_with_texts_is_refused(block: dict[str, Any], message: str) -> None:
@@ -93,9 +98,12 @@ def test_a_run_of_texts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is learnt from the texts of one seed is learnt anew from those of another, of which fewer are drawn here.
     bench, seen = Bench(root / "encoders", "cpu", "here"), list[int]()
     fit = HashedEncoder.fit
-    monkeypatch.setattr(
-        HashedEncoder, "fit", lambda texts, *, seed: (seen.append(len(texts)), fit(texts, seed=seed))[1]
-    )
+
+    def counted(texts: list[str], *, seed: int) -> HashedEncoder:
+        seen.append(len(texts))
+        return fit(texts, seed=seed)
+
+    monkeypatch.setattr(HashedEncoder, "fit", counted)
     for number in (80, 60):
         for outcome in bench.run(cells(READ, n_unlabelled=number)):
             done(outcome)

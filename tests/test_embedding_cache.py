@@ -97,7 +97,9 @@ class CountedTexts:
     def fit(cls, texts: Sequence[str], *, seed: int) -> "CountedTexts":
         raise NotImplementedError
 
-    load = fit  # type: ignore[assignment]
+    @classmethod
+    def load(cls, arrays: Mapping[str, NDArray[Any]]) -> "CountedTexts":
+        raise NotImplementedError
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:

@@ -267,6 +267,8 @@ class Grid:
         if (recipe.tune == FROZEN) != (objective == UNTRAINED):
             allowed = f"{UNTRAINED!r} with a recipe of {TUNE} = {FROZEN!r}, and with no other"
             raise bad_argument(self.name, PIPELINE, allowed, objective)
+        if encoder == TFIDF:
+            raise bad_argument(self.name, "encoder", f"another in a block with '{PIPELINE}'", encoder)
         if recipe.tune != ALL and not (has_weights(encoder) or reads_texts(encoder)):
             known = ", ".join(repr(name) for name in entries("encoders") if has_weights(name))
             allowed = f"one with published weights ({known}) where {TUNE} is {recipe.tune!r}"

@@ -36,7 +36,8 @@ PAPER_NOTE = (
 OWN_NOTE = (
     "efficientnet_lite0 and minilm start from weights that were learnt from the labels of ImageNet and from pairs of "
     "sentences: not to be compared with tables of encoders that start from nothing. hashed learns from the task's own "
-    "texts; tfidf is a logistic regression on TF-IDF, of P against U (naive) or on every true label (supervised). "
+    "texts; tfidf is a logistic regression on TF-IDF, of P against U (naive, whose ranking is much better than its "
+    "threshold: docs/benchmark.md has its AUC) or on every true label (supervised). "
     f"{ABOUT_NUMBERS} {ABOUT_TESTS}"
 )
 
