@@ -14,22 +14,26 @@ from pucl.bench.grid.cells import (
     KNN,
     PLAIN,
     TEACHER,
+    TFIDF,
     TRUTH,
     Baseline,
     Cell,
     EncoderCell,
     Readout,
     is_estimated,
+    reads_texts,
 )
 from pucl.bench.grid.recipes import ALL, FROZEN, HEAD
 from pucl.fitting.project import PROJECTION
 from pucl.registry import entries
+from pucl.texts import FAMILY as TEXT_ENCODERS
 
 STAGES: Mapping[str, int] = MappingProxyType(
     {
         "split": 1,  # data sets, and who is labelled: pucl.data
         "training": 1,  # contrastive training and embeddings: pucl.training, pucl.encoders
         "frozen": 1,  # vectors of networks with published weights: pucl.encoders.frozen
+        "texts": 1,  # from texts to vectors that are scaled, and TF-IDF: pucl.texts, pucl.bench
         "lars": 2,  # the optimiser of that name: pucl.training.lars
         "priors": 1,  # estimating π from embeddings: pucl.priors, pucl.ranking
         "labelling": 1,  # from embeddings to pseudo-labels: pucl.ranking, pucl.pseudo_labels
@@ -62,7 +66,7 @@ def _revisions(cell: Cell | EncoderCell) -> Iterator[tuple[str, int]]:
         yield from _of_entry("baselines", cell.registered)
         yield from _of_entry("encoders", cell.encoder)
         yield from _of_prior(cell.prior)
-        yield from _of_stages("split", "baselines", "grading")
+        yield from _of_stages("split", "texts" if cell.encoder == TFIDF else "baselines", "grading")
         return
     yield from _of_encoder(cell.encoder_cell)
     yield from _of_readout(cell.readout)
@@ -71,9 +75,10 @@ def _revisions(cell: Cell | EncoderCell) -> Iterator[tuple[str, int]]:
 
 def _of_encoder(cell: EncoderCell) -> Iterator[tuple[str, int]]:
     yield from _of_entry("datasets", cell.place.task)
-    yield from _of_entry("encoders", cell.encoder)
+    of_texts = reads_texts(cell.encoder)
+    yield from _of_entry(TEXT_ENCODERS if of_texts else "encoders", cell.encoder)
     if cell.recipe.tune != ALL:
-        yield from _of_stages("frozen")
+        yield from _of_stages("texts" if of_texts else "frozen")
     if cell.recipe.tune == FROZEN:
         yield from _of_stages("split")
         return

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pucl.bench.grid.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TRUTH, Baseline, Readout, is_estimated
+from pucl.bench.grid.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TFIDF, TRUTH, Baseline, Readout, is_estimated
 from pucl.bench.grid.decode import from_json
 from pucl.bench.grid.identity import canonical
 from pucl.bench.grid.readouts import MATCH, OTHERS
@@ -19,6 +19,7 @@ from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
 from pucl.bench.grid.tune_options import tune
 from pucl.bench.run.exam import Exam, ObservedRows
 from pucl.bench.run.pretrained import embed_rows
+from pucl.bench.run.tfidf import fit_tfidf
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.plain import raw_encoder
@@ -164,15 +165,17 @@ def fit_method(cell: Baseline, observed: ObservedRows, exam: Exam, device: str) 
     """A baseline, fitted; an estimated prior comes from the raw rows. "supervised" is given the truth."""
     from pucl.baselines import fit_baseline
 
+    labels = observed.s
+    if cell.method == SUPERVISED:
+        known, labels = exam.training_truth()
+        observed = observed.only(known)
+    if cell.encoder == TFIDF:
+        return FittedCell(fit_tfidf(observed.x, labels))
     if is_estimated(cell.prior):
         estimate = estimate_prior(raw_embeddings(observed), observed.s, method=cell.prior, seed=observed.seed)
         prior: float | None = estimate.value
     else:
         prior = exam.with_prior_error(cell.prior_error).prior(cell.prior)
-    labels = observed.s
-    if cell.method == SUPERVISED:
-        known, labels = exam.training_truth()
-        observed = observed.only(known)
     scorer = fit_baseline(
         cell.registered, observed.x, labels, prior=prior, encoder=cell.encoder,
         settings=from_json(cell.settings), seed=observed.seed, device=device,
