@@ -19,7 +19,7 @@ from pucl import PUClassifier
 from pucl.errors import InputError
 from pucl.fitting import tune
 from pucl.fitting.compare import compare
-from pucl.heads.finetune import TuneConfig
+from pucl.heads.tuning import TuneConfig
 from pucl.models.folder import load_model
 from pucl.training.pretraining import pretrain
 from pucl.training.reporting import Epoch

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pucl.estimators import PriorEstimator, PseudoLabeller, PUBaseline, PUClassifier, PUEncoder, pu_scorer
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
-    from pucl.heads.finetune import TuneConfig, fine_tune, self_train
+    from pucl.heads.finetune import fine_tune, self_train
+    from pucl.heads.tuning import TuneConfig
     from pucl.labels import check_labels
     from pucl.losses import ContrastiveLoss, contrastive_loss
     from pucl.metrics import evaluate
@@ -58,7 +59,7 @@ _HOME = (
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
-    ("TuneConfig", "pucl.heads.finetune"),
+    ("TuneConfig", "pucl.heads.tuning"),
     ("check_labels", "pucl.labels"),
     ("contrastive_loss", "pucl.losses"),
     ("diagnose", "pucl.selection"),

@@ -12,7 +12,8 @@ from pucl.fitting.compare import TUNED, Candidate, Comparison, Judged, choose, h
 from pucl.fitting.encode import Encoded
 from pucl.fitting.plan import FitPlan
 from pucl.heads import LinearHead
-from pucl.heads.finetune import TuneConfig, fine_tune, ready_to_tune, self_train
+from pucl.heads.finetune import fine_tune, self_train
+from pucl.heads.tuning import TuneConfig, ready_to_tune
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.pretraining import default_view
 from pucl.views import View, make_view

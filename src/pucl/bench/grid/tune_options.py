@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from pucl.bench.grid.decode import keywords, values_of
-from pucl.heads.finetune import TuneConfig, fine_tune, self_train
+from pucl.heads.finetune import fine_tune, self_train
 from pucl.heads.tuned import FineTuned
+from pucl.heads.tuning import TuneConfig
 from pucl.pseudo_labels import PseudoLabels
 
 RENEW = "renew"
