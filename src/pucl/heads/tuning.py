@@ -141,7 +141,7 @@ class Steps(ABC):
         ]
         self.optimiser = torch.optim.AdamW(groups, weight_decay=WEIGHT_DECAY, capturable=self.gpu, foreach=self.gpu)
         self.kept = torch.ones((), device=self.device)  # what a row keeps of itself where rows are mixed
-        self.average = WeightAverage(network, config.average) if config.average else None
+        self.averages = [WeightAverage(network, config.average)] if config.average else []
 
     @abstractmethod
     def loss(self, members: Tensor) -> Tensor:
@@ -158,8 +158,8 @@ class Steps(ABC):
             _set_rate(group, number, total)
         if mixup:
             self.kept.fill_(np.random.default_rng(seed_of(seed, "mixing", number)).beta(mixup, mixup))
-        if self.average is not None:
-            self.average.prepare(number)
+        for average in self.averages:
+            average.prepare(number)
 
     def parts(self) -> list[nn.Module]:
         """The modules that a step runs through and that may be anybody's."""
@@ -185,15 +185,15 @@ class Steps(ABC):
                 for number, members in enumerate(order, epoch * per_epoch):
                     self.prepare(number, self.batches.epochs * per_epoch)
                     step(members)
-        return self.network if self.average is None else self.average.network
+        return self.averages[0].network if self.config.average else self.network
 
     def _step(self, members: Tensor) -> None:
         loss = self.loss(members)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
-        if self.average is not None:
-            self.average.update()
+        for average in self.averages:
+            average.update()
 
     def batch(self, members: Tensor) -> Tensor:
         """Rows as floats."""

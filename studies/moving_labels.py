@@ -1,0 +1,162 @@
+"""Labels that stay, that the network renews and that move: PU-AUC of hidden positives, then truth, and CPU seconds.
+
+``python studies/moving_labels.py digits --seeds 5`` or ``fmnist1 --rows 4000``, with ``PUCL_DATA`` set. A fifth of P and
+U is hidden; one encoder for all regimes of a seed. Each regime is judged with the weights of its last step and with their
+running average. Lines of JSON go to ``--out``; lines that are there already are left out.
+"""
+
+import argparse
+import copy
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pucl.data import load
+from pucl.data.pu_split import make_pu
+from pucl.encoders.embedding import embed
+from pucl.encoders.inputs import Encoder
+from pucl.heads import fit_head
+from pucl.heads.finetune import fine_tune, self_train
+from pucl.heads.momentum import MomentumConfig, momentum_train
+from pucl.heads.tuning import Steps, TuneConfig
+from pucl.numerics.auc import auc
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.selection import hold_out
+from pucl.training import TrainConfig, pretrain
+from pucl.views import View, make_view
+
+AVERAGE = 0.99
+Regimes = dict[str, Callable[..., nn.Module]]
+
+
+def regimes(mild: str | View, epochs: int) -> Regimes:
+    """What is compared, by name."""
+
+    def moving(**more: Any) -> Callable[..., nn.Module]:
+        settings = {"epochs": epochs, "average": AVERAGE, **more}
+        return lambda *a, seed, **k: momentum_train(*a, MomentumConfig(**settings, seed=seed), **k)
+
+    def usual(tune: Callable[..., nn.Module], **more: Any) -> Callable[..., nn.Module]:
+        settings = {"average": AVERAGE, **more}
+        return lambda *a, seed, **k: tune(*a, TuneConfig(**settings, seed=seed), **k)
+
+    return {
+        "fixed, 15 epochs": usual(fine_tune, encoder_scale=0.3, view=mild),
+        f"fixed, {epochs} epochs, mixup": usual(fine_tune, encoder_scale=0.3, view=mild, epochs=epochs, mixup=1.0),
+        "renewed, 15 epochs": usual(self_train),
+        f"renewed, {epochs} epochs": usual(self_train, epochs=epochs),
+        "moving, prototypes": moving(),
+        "moving, stacked": moving(labels="stacked"),
+        "moving, prototypes, no alignment": moving(alignment=0.0),
+        "still labels, alignment": moving(hold=epochs),
+        "moving, prototypes, no confident negatives": moving(confident_negative=0.0),
+        "moving, prototypes, mixup": moving(mixup=1.0),
+        "moving, stacked, mixup": moving(labels="stacked", mixup=1.0),
+        "still, alignment, mixup": moving(hold=epochs, mixup=1.0),
+        "moving, prototypes, slow encoder": moving(encoder_scale=0.3),
+        "moving, stacked, slow encoder": moving(labels="stacked", encoder_scale=0.3),
+        "moving, prototypes, milder": moving(strong_view=mild),
+    }
+
+
+def task(name: str, rows: int, seed: int, cache: Path) -> tuple[Any, ...]:
+    """Rows, labels, hidden rows, encoder and pseudo-labels; the encoder is kept."""
+    data = load(name, seed=seed)
+    digits = name == "digits"
+    n_p = 100 if digits else rows // 10
+    sample = make_pu(data.y_train, n_p, n_unlabelled=None if digits else rows - n_p, seed=seed)
+    x, s = torch.as_tensor(data.x_train[sample.rows]), np.asarray(sample.s)
+    hidden = hold_out(s, 0.2, seed)
+    seen = s & ~hidden
+    place = cache / f"{name}-{len(x)}-{seed}.pt"
+    view = make_view("simclr", scale=(0.6, 1.0), jitter=0.2) if not digits else "small_image"
+    if place.exists():
+        encoder = torch.load(place, weights_only=False)
+    else:
+        config = TrainConfig(epochs=60 if digits else 30, batch_size=256, learning_rate=4.0, seed=seed)
+        kind = "small_cnn" if digits else "lenet5"
+        encoder = pretrain(x, seen, encoder=kind, view=view, config=config, device="cpu").encoder
+        torch.save(encoder, place)
+    used = torch.as_tensor(~hidden)
+    pseudo = pseudo_label(embed(encoder, x)[used], s[~hidden], seed=seed)
+    return data, sample, x, s, hidden, encoder, pseudo, view
+
+
+def measured(name: str, rows: int, seed: int, cache: Path, only: list[str], epochs: int) -> Iterator[dict[str, Any]]:
+    """A line for every regime and kind of weights."""
+    data, sample, x, s, hidden, encoder, pseudo, view = task(name, rows, seed, cache)
+    x_test, y_test = torch.as_tensor(data.x_test), torch.as_tensor(data.y_test)
+    used, y = ~hidden, torch.as_tensor(data.y_train[sample.rows])
+
+    def line(regime: str, weights: str, model: nn.Module, seconds: float) -> dict[str, Any]:
+        with torch.no_grad():
+            logits, test = score(model, x[hidden]).double().numpy(), score(model, x_test)
+        area = auc(logits[s[hidden]], logits[~s[hidden]])[0]
+        accuracy = float(((test > 0) == y_test).float().mean())
+        return {
+            "task": name, "rows": len(x), "seed": seed, "regime": regime, "weights": weights,
+            "pu_auc": round(area, 5), "accuracy": round(100 * accuracy, 2), "seconds": round(seconds, 1),
+        }  # fmt: skip
+
+    def score(model: nn.Module, rows: Tensor) -> Tensor:
+        return torch.cat([model(part) for part in torch.split(rows, 1000)])
+
+    head = fit_head(embed(encoder, x[used]), s[used], pseudo)
+    frozen = _Frozen(encoder, head)
+    right = float((pseudo.labels == y[torch.as_tensor(used)]).float()[torch.as_tensor(~s[used])].mean())
+    yield {**line("frozen", "-", frozen, 0.0), "labels_right": round(100 * right, 2), "prior": round(pseudo.prior, 3)}
+    run = Steps.run
+    for regime, train in regimes(view, epochs).items():
+        if only and not any(word in regime for word in only):
+            continue
+        last = []
+
+        def stashing(self: Steps, last: list[Any] = last) -> Any:
+            kept = run(self)
+            last.append(copy.deepcopy(self.network))
+            return kept
+
+        Steps.run = stashing  # type: ignore[method-assign]
+        began = time.process_time()
+        averaged = train(x[used], s[used], pseudo, encoder, seed=seed, device="cpu")
+        seconds = time.process_time() - began
+        Steps.run = run  # type: ignore[method-assign]
+        yield line(regime, "last", last[0].folded().eval(), seconds)
+        yield line(regime, "average", averaged, seconds)
+
+
+class _Frozen(nn.Module):
+    def __init__(self, encoder: Encoder, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, head
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(embed(self.encoder, x))
+        return logits
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task")
+    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--out", type=Path, default=Path("moving_labels.jsonl"))
+    parser.add_argument("--cache", type=Path, default=Path("encoders"))
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    given.cache.mkdir(exist_ok=True)
+    for seed in given.seeds:
+        for result in measured(given.task, given.rows, seed, given.cache, given.only, given.epochs):
+            print(json.dumps(result), flush=True)
+            with given.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
