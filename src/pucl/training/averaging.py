@@ -40,13 +40,3 @@ class WeightAverage(Generic[N]):
                 average.lerp_(value, self._share.to(average.dtype))
             else:
                 average.copy_(value)
-
-
-def copy_weights(source: nn.Module, network: nn.Module) -> None:
-    """Give a network the weights and buffers of another of its kind."""
-    network.load_state_dict(source.state_dict())
-
-
-def tensors_of(average: "WeightAverage[nn.Module] | None") -> dict[str, Tensor]:
-    """What a run keeps of an average, by name; nothing without one."""
-    return {} if average is None else average.network.state_dict()
