@@ -1,8 +1,8 @@
 """Labels that stay, that the network renews and that move: PU-AUC of hidden positives, then truth, and CPU seconds.
 
-``python studies/moving_labels.py digits --seeds 5`` or ``fmnist1 --rows 4000``, with ``PUCL_DATA`` set. A fifth of P and
-U is hidden; one encoder for all regimes of a seed. Each regime is judged with the weights of its last step and with their
-running average. Lines of JSON go to ``--out``; lines that are there already are left out.
+``python studies/moving_labels.py digits --seeds 0 1 2 3 4`` or ``fmnist1 --rows 4000``, with ``PUCL_DATA`` set. A fifth
+of P and U is hidden; all regimes of a seed share one encoder, which is kept in ``--cache``. Each regime is judged with
+the weights of its last step and with their running average. Lines of JSON go to ``--out``.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from pucl.heads.finetune import fine_tune, self_train
 from pucl.heads.momentum import MomentumConfig, momentum_train
 from pucl.heads.tuning import Steps, TuneConfig
 from pucl.numerics.auc import auc
-from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.pseudo_labels import pseudo_label
 from pucl.selection import hold_out
 from pucl.training import TrainConfig, pretrain
 from pucl.views import View, make_view

@@ -76,7 +76,8 @@ def test_edge_batches_are_finite(dtype: torch.dtype) -> None:
     ones = torch.ones(8, 5, dtype=dtype)
     edges = [
         (q, k, torch.ones(8)), (q, k, torch.arange(8)), (ones, ones, classes), (ones, -ones, classes),
-        (q, q, classes), (torch.zeros_like(q), k, classes), (q, torch.zeros_like(k), classes), (q[:1], k[:1], classes[:1]),
+        (q, q, classes), (torch.zeros_like(q), k, classes), (q, torch.zeros_like(k), classes),
+        (q[:1], k[:1], classes[:1]),
     ]  # fmt: skip
     for one, other, of in edges:
         leaf = one.clone().requires_grad_()

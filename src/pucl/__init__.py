@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
     from pucl.heads.finetune import fine_tune, self_train
+    from pucl.heads.momentum import MomentumConfig, momentum_train
     from pucl.heads.tuning import TuneConfig
     from pucl.labels import check_labels
     from pucl.losses import ContrastiveLoss, contrastive_loss
@@ -43,6 +44,7 @@ _HOME = (
     ("Dataset", "pucl.data"),
     ("InputError", "pucl.errors"),
     ("Model", "pucl.models.model"),
+    ("MomentumConfig", "pucl.heads.momentum"),
     ("OwnData", "pucl.data.own"),
     ("PUBaseline", "pucl.estimators"),
     ("PUClassifier", "pucl.estimators"),
@@ -74,6 +76,7 @@ _HOME = (
     ("load_encoder", "pucl.encoders.saved"),
     ("load_model", "pucl.models.folder"),
     ("make_pu", "pucl.data.pu_split"),
+    ("momentum_train", "pucl.heads.momentum"),
     ("observe", "pucl.data.observe"),
     ("pretrain", "pucl.training"),
     ("pseudo_label", "pucl.pseudo_labels"),
@@ -96,6 +99,7 @@ __all__ = [
     "Dataset",
     "InputError",
     "Model",
+    "MomentumConfig",
     "OwnData",
     "PUBaseline",
     "PUClassifier",
@@ -127,6 +131,7 @@ __all__ = [
     "load_encoder",
     "load_model",
     "make_pu",
+    "momentum_train",
     "observe",
     "pretrain",
     "pseudo_label",

@@ -9,18 +9,25 @@ from torch import Tensor, nn
 
 from pucl.encoders.embedding import embed
 from pucl.encoders.projection import projection_head
-from pucl.errors import bad_argument, check_count, check_share, is_number
+from pucl.errors import bad_argument, check_count, check_known, check_share, is_number
+from pucl.heads.targets import (
+    first_labels,
+    followed_prototypes,
+    moved_labels,
+    nearest_is_positive,
+    targets_of_step,
+)
 from pucl.heads.tuned import FineTuned, Normed
 from pucl.heads.tuning import Steps, TuneConfig, TuningRows, cross_entropy, mixed, own_draws, start, view_of
 from pucl.losses.non_contrastive import non_contrastive
-from pucl.pseudo_labels import PseudoLabels, find_labeller, pseudo_label
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
+from pucl.pseudo_labels.labellers import labellers
 from pucl.training.averaging import WeightAverage
 from pucl.views import View
 
 OWNER = "pucl.momentum_train"
 PROTOTYPES = "momentum_prototypes"
 WIDTH, DIM = 512, 128  # of the projection, as in pretraining
-PROTOTYPE_MOMENTUM = 0.99
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,18 +41,19 @@ class MomentumConfig(TuneConfig):
         labels: what labels move towards: ``"momentum_prototypes"``, the nearest of two prototypes, or a labeller, which
             labels the embeddings of the target network anew.
         label_momentum: the share of its label that a row keeps in an epoch.
+        prototype_momentum: the decay of the prototypes, from step to step.
         hold: epochs before labels begin to move.
         every: epochs from one run of the labeller to the next.
         confident_negative: the probability below which the target network takes a row for negative for this step alone;
             0 for never.
     """
 
-    epochs: int = 30
     momentum: float = 0.99
     strong_view: str | View | None = None
     alignment: float = 1.0
     labels: str = PROTOTYPES
     label_momentum: float = 0.9
+    prototype_momentum: float = 0.99
     hold: int = 5
     every: int = 5
     confident_negative: float = 0.05
@@ -54,14 +62,13 @@ class MomentumConfig(TuneConfig):
         super().__post_init__()
         owner = type(self).__name__
         check_share(owner, "momentum", self.momentum)
-        check_share(owner, "label_momentum", self.label_momentum, closed=True)
-        check_share(owner, "confident_negative", self.confident_negative, closed=True)
+        for name in ("label_momentum", "prototype_momentum", "confident_negative"):
+            check_share(owner, name, getattr(self, name), closed=True)
         if not is_number(self.alignment) or not 0 <= self.alignment < float("inf"):
             raise bad_argument(owner, "alignment", "a finite number ≥ 0", self.alignment)
         check_count(owner, "hold", self.hold, low=0)
         check_count(owner, "every", self.every)
-        if self.labels != PROTOTYPES:
-            find_labeller(self.labels, owner=owner)
+        check_known(owner, "labels", [self.labels], (PROTOTYPES, *labellers()))
 
 
 def momentum_train(
@@ -77,9 +84,10 @@ def momentum_train(
 
         min_θ  mean_i CE(σ(f_θ(t(x_i))), p̃_i)  +  λ mean_i ℓ_i(q_θ(t'(x_i)), k_θ̄(t''(x_i)))
 
-    where t is the weak view and t', t'' two strong ones, f the logit, q the prediction of a projection of the embedding,
-    k that projection by the target network, whose weights θ̄ are a running average of θ, and ℓ the non-contrastive loss
-    among the rows of a batch that the labels put into one class (`pucl.losses.non_contrastive`). Labels move as
+    where t is the weak view and t', t'' two strong ones, f the logit, k a projection of the embedding by the target
+    network, whose weights θ̄ are a running average of θ, q what the learning network predicts of it, and ℓ the
+    non-contrastive loss (`pucl.losses.non_contrastive`) among the rows of a batch, whose class is that of their label.
+    Labels move as
 
         p̃_i ← μ p̃_i + (1 − μ) e_i
 
@@ -122,7 +130,7 @@ class _OnMovingLabels(Steps):
     config: MomentumConfig
 
     def __init__(self, network: Normed, rows: TuningRows, config: MomentumConfig) -> None:
-        device, pseudo = rows.x.device, rows.pseudo
+        device = rows.x.device
         online = _Projected(network, network.layer.in_features).to(device)
         self.projection, self.predictor = online.projection, projection_head(DIM, hidden=WIDTH, out=DIM).to(device)
         super().__init__(network, rows, config, n_rows=len(rows.x), more=(self.projection, self.predictor))
@@ -130,9 +138,9 @@ class _OnMovingLabels(Steps):
         following = WeightAverage(online, config.momentum)
         self.target = following.network
         self.averages.append(cast("WeightAverage[Any]", following))
-        self.free = pseudo.unlabelled(rows.labelled)
-        self.label = torch.where(self.free, pseudo.probability.float(), (~self.free & pseudo.labels).float())
-        self.moved = self.zeros()  # 1 − μ, of an epoch
+        self.free = rows.pseudo.unlabelled(rows.labelled)
+        self.label = first_labels(rows.labelled, rows.pseudo)
+        self.moved = self.zeros()  # 1 − μ in this epoch
         self.prototypes = self._first_prototypes()
 
     def views(self) -> list[View]:
@@ -149,17 +157,17 @@ class _OnMovingLabels(Steps):
                 z, self.rows.labelled, method=config.labels, prior=self.rows.pseudo.prior,
                 negatives=self.rows.pseudo.negative, seed=config.seed,
             )  # fmt: skip
-            new = self.label.lerp(pseudo.probability.float(), 1 - config.label_momentum**config.every)
-            self.label.copy_(torch.where(self.free, new, self.label))
+            share = 1 - config.label_momentum**config.every
+            self.label.copy_(moved_labels(self.label, pseudo.probability, share, self.free))
 
     def loss(self, members: Tensor) -> Tensor:
         x, network, config = self.batch(members), self.network, self.config
         weak, one, other = self.view(x, self.generator), self.strong(x, self.generator), self.strong(x, self.generator)
         k, probability = self._seen_by_target(other)
-        goal = self.label[members]
-        self._move(members, k)
-        goal = goal.masked_fill((probability < config.confident_negative) & self.free[members], 0.0)
+        free, label = self.free[members], self.label[members]
+        goal = targets_of_step(label, probability, free, config.confident_negative)
         classes, weight = goal > 0.5, torch.ones_like(goal)
+        self._move(members, k, label, free)
         if config.mixup:
             weak, goal, weight = mixed(weak, goal, weight, self.kept)
         with self.autocast():
@@ -177,25 +185,15 @@ class _OnMovingLabels(Steps):
         return F.normalize(k.float(), dim=1), torch.sigmoid(self.target.network.score(z).float())
 
     @torch.no_grad()
-    def _move(self, members: Tensor, k: Tensor) -> None:
-        """Prototypes and labels of a batch by one step."""
-        label = self.label[members]
-        self.prototypes.copy_(_followed(self.prototypes, k, label > 0.5))
-        nearest = (k @ (self.prototypes[1] - self.prototypes[0]) > 0).float()
-        new = torch.where(self.free[members], label.lerp(nearest, self.moved), label)
-        self.label.index_copy_(0, members, new)
+    def _move(self, members: Tensor, k: Tensor, label: Tensor, free: Tensor) -> None:
+        """Prototypes, and labels of a batch, by one step."""
+        momentum = self.config.prototype_momentum
+        self.prototypes.copy_(followed_prototypes(self.prototypes, k, label > 0.5, momentum))
+        towards = nearest_is_positive(k, self.prototypes)
+        self.label.index_copy_(0, members, moved_labels(label, towards, self.moved, free))
 
     @torch.no_grad()
     def _first_prototypes(self) -> Tensor:
         z = embed(self.network.encoder, self.rows.x, normalise=False).to(self.device)
-        k = F.normalize(self.target.projection(z), dim=1)
-        positive = self.label > 0.5
-        return F.normalize(torch.stack([k[~positive].mean(dim=0), k[positive].mean(dim=0)]), dim=1)
-
-
-def _followed(prototypes: Tensor, k: Tensor, positive: Tensor) -> Tensor:
-    """Prototypes of the negatives and of the positives, (2, d), after a batch; one without rows in it stays."""
-    inside = torch.stack([~positive, positive]).to(k.dtype)
-    mean = F.normalize(inside @ k, dim=1)
-    moved = F.normalize(prototypes.lerp(mean, 1 - PROTOTYPE_MOMENTUM), dim=1)
-    return torch.where(inside.any(dim=1, keepdim=True), moved, prototypes)
+        k, nothing = F.normalize(self.target.projection(z), dim=1), self.zeros(2, DIM)
+        return followed_prototypes(nothing, k, self.label > 0.5, 0.0)

@@ -17,7 +17,7 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import as_rows, to_float
 from pucl.errors import Described, bad_argument, check_count, check_positive, is_number
 from pucl.heads.linear import linear
-from pucl.heads.tuned import FineTuned, Normed
+from pucl.heads.tuned import Normed
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
 from pucl.seeds import seed_of
@@ -147,6 +147,7 @@ class Steps(ABC):
     def loss(self, members: Tensor) -> Tensor:
         """The loss of the rows of a batch; all that it reads and changes are tensors that keep their place."""
 
+    @abstractmethod
     def begin(self, epoch: int) -> None:
         """What is to be done before an epoch."""
 

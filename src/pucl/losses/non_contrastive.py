@@ -1,7 +1,7 @@
 """The non-contrastive loss: rows of one pseudo-class are drawn together, wrong pairs hardly, and none pushed apart.
 
-It is no registered objective: those contrast both views of a batch by one network and take s, this one draws the rows of
-a network to those of another, and takes pseudo-classes.
+It is no registered objective: those contrast both views of a batch by one network and take s; this one draws the rows
+of a network to those of another, and takes pseudo-classes.
 """
 
 from typing import Any

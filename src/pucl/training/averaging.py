@@ -4,7 +4,7 @@ import copy
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 N = TypeVar("N", bound=nn.Module)
 

@@ -40,13 +40,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import (
     EPOCH,
-    FINE_TUNE,
     ITS_BASELINE,
     OPTIONS,
     ORACLE,
     PRIOR_ERROR,
     SUPERVISED,
     TEACHER,
+    TUNING,
     UNTRAINED,
     Baseline,
     Cell,
@@ -264,7 +264,7 @@ class Grid:
             known = ", ".join(repr(name) for name in entries("encoders") if has_weights(name))
             allowed = f"one with published weights ({known}) where {TUNE} is {recipe.tune!r}"
             raise bad_argument(self.name, "encoder", allowed, encoder)
-        if recipe.tune != ALL and readout.head == FINE_TUNE:
+        if recipe.tune != ALL and readout.head in TUNING:
             allowed = f"one that leaves the encoder as it is where {TUNE} is {recipe.tune!r}"
             raise bad_argument(self.name, "readouts", allowed, readout.name)
 
