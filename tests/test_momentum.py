@@ -67,8 +67,8 @@ def test_labels_move_by_a_share_and_known_rows_stay() -> None:
 
 def test_moving_labels_mend_wrong_ones() -> None:
     """A quarter of the labels is wrong: labels that stay are memorised, labels that move become right."""
-    z, labelled, y, pseudo = noisy(800)
-    config = replace(QUICK, epochs=20, label_momentum=0.7, confident_negative=0.0, view=lambda x, _: x)
+    z, labelled, y, pseudo = noisy(500)
+    config = replace(QUICK, epochs=15, label_momentum=0.7, confident_negative=0.0, view=lambda x, _: x)
     scores = {}
     for name, settings in (("moving", config), ("still", replace(config, label_momentum=1.0))):
         scores[name] = accuracy(momentum_train(z, labelled, pseudo, network(), settings, device="cpu"), z, y)
