@@ -48,7 +48,7 @@ from pucl.bench.grid.cells import (
 )
 from pucl.bench.grid.decode import Option, Options, as_table, decode, keywords, resolved
 from pucl.bench.grid.recipes import VIEWS, options_of, resolve_view
-from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
+from pucl.bench.grid.tune_options import config_of, tuning_defaults, tuning_kinds
 from pucl.deprecation import with_new_names
 from pucl.errors import Described, InputError, bad_argument, blamed_on, check_known, unknown_name
 from pucl.pseudo_labels.labellers import find_labeller, labellers, renamed_options
@@ -186,6 +186,7 @@ def _head_options(head: str, given: object) -> dict[str, Option]:
     defaults = {**tuning_defaults(head), **matching}
     defaults |= {options_of(view): None for view in VIEWS if view in defaults}
     options = resolved(owner, defaults, given, kinds={**tuning_kinds(head), MATCH: bool}, without=NOT_FOR_GRIDS)
+    config_of(head, options)  # its values are checked where it is made
     for name in VIEWS:
         view, of_view = options.get(name), options_of(name)
         if isinstance(view, str):

@@ -35,6 +35,12 @@ def tuning_kinds(head: str) -> dict[str, Any]:
     return {**get_type_hints(TuneConfig), RENEW: bool, **get_type_hints(self_train), **get_type_hints(fine_tune)}
 
 
+def config_of(head: str, options: Mapping[str, Any]) -> TuneConfig:
+    """The configuration that some of the options of a head make; its values are checked."""
+    kind = TuneConfig if head == FINE_TUNE else MomentumConfig
+    return kind(**{name: options[name] for name in values_of(kind) if name in options})
+
+
 def tune(
     head: str,
     x: Any,
@@ -46,8 +52,7 @@ def tune(
     device: str | torch.device,
 ) -> FineTuned:
     """Fine-tune by `options`, some of `tuning_defaults`; those of the function that is not called are left out."""
-    kind = TuneConfig if head == FINE_TUNE else MomentumConfig
-    config = kind(**{name: options[name] for name in values_of(kind) if name in options})
+    config = config_of(head, options)
     if isinstance(config, MomentumConfig):
         return momentum_train(x, s, pseudo, encoder, config, device=device)
     function = self_train if options.get(RENEW, True) else fine_tune
