@@ -41,11 +41,11 @@ def regimes(view: str | View, epochs: int) -> Regimes:
 
     def usual(tune: Callable[..., nn.Module], **more: Any) -> Callable[..., nn.Module]:
         settings = {"epochs": epochs, "average": AVERAGE, **more}
-        return lambda *given, seed, **device: tune(*given, TuneConfig(**settings, seed=seed), **device)
+        return lambda *given, seed, device: tune(*given, TuneConfig(**settings, seed=seed), device=device)
 
     def moving(**more: Any) -> Callable[..., nn.Module]:
         settings = {"epochs": epochs, "average": AVERAGE, "strong_view": view, **more}
-        return lambda *given, seed, **device: momentum_train(*given, MomentumConfig(**settings, seed=seed), **device)
+        return lambda *given, seed, device: momentum_train(*given, MomentumConfig(**settings, seed=seed), device=device)
 
     return {
         "fixed": usual(fine_tune, encoder_scale=0.3, view=view),
@@ -109,7 +109,7 @@ def measured(name: str, rows: int, seed: int, cache: Path, only: list[str], epoc
     for regime, train in regimes(view, epochs).items():
         if only and regime not in only:
             continue
-        last = []
+        last: list[Any] = []
 
         def stashing(self: Steps, last: list[Any] = last) -> Any:
             kept = run(self)

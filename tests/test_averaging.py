@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from head_examples import known, two_gaussians
 from pucl.errors import InputError
@@ -18,20 +18,23 @@ from pucl.training.run import train_together
 
 
 def test_follows_by_its_formula_and_forgets_the_start() -> None:
-    network = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
+    linear, norm = nn.Linear(2, 1), nn.BatchNorm1d(1)
+    network = nn.Sequential(linear, norm)
     average = WeightAverage(network, 0.9)
-    expected = network[0].weight.detach().clone()
+    of_linear, of_norm = average.network
+    assert isinstance(of_linear, nn.Linear) and isinstance(of_norm, nn.BatchNorm1d)
+    expected = linear.weight.detach().clone()
     for step in range(200):
         with torch.no_grad():
-            network[0].weight.copy_(torch.tensor([[float(step), -1.0]]))
-            network[1](torch.randn(8, 1))  # its statistics move, and it counts batches
+            linear.weight.copy_(torch.tensor([[float(step), -1.0]]))
+            norm(torch.arange(8.0)[:, None])  # its statistics move, and it counts batches
         decay = min(0.9, (1 + step) / (10 + step))
-        expected = decay * expected + (1 - decay) * network[0].weight.detach()
+        expected = decay * expected + (1 - decay) * linear.weight.detach()
         average.prepare(step)
         average.update()
-        torch.testing.assert_close(average.network[0].weight, expected)
-    assert int(average.network[1].num_batches_tracked) == 200
-    assert float(average.network[0].weight[0, 0]) == pytest.approx(199 - 9, abs=0.1), "a mean age of α / (1 − α) steps"
+        torch.testing.assert_close(of_linear.weight.detach(), expected)
+    assert of_norm.num_batches_tracked is not None and int(of_norm.num_batches_tracked) == 200
+    assert float(of_linear.weight[0, 0]) == pytest.approx(199 - 9, abs=0.1), "a mean age of α / (1 − α) steps"
     assert not average.network.training and not any(p.requires_grad for p in average.network.parameters())
     assert network.training and all(p.requires_grad for p in network.parameters())
 
@@ -40,7 +43,7 @@ def test_pretraining_keeps_the_average() -> None:
     z, labelled, _ = two_gaussians(120, gap=3.0, n_labelled=20)
     config = TrainConfig(epochs=2, batch_size=32, optimiser="adamw", learning_rate=1e-2, average=0.8)
     run = prepare(z, labelled, config=config, device="cpu").run
-    expected = {name: value.detach().clone() for name, value in run.network.named_parameters()}
+    expected: dict[str, Tensor] = {name: value.detach().clone() for name, value in run.network.named_parameters()}
     for done in run.steps():
         decay = min(0.8, done / (9 + done))  # of step t = done − 1
         for name, value in run.network.named_parameters():

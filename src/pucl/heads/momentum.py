@@ -1,7 +1,7 @@
 """Momentum training: encoder and layer on labels that move, beside a copy of the network that follows it slowly."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -137,7 +137,7 @@ class _OnMovingLabels(Steps):
         self.strong = view_of(config.strong_view, rows.x, mild=False)
         following = WeightAverage(online, config.momentum)
         self.target = following.network
-        self.averages.append(cast("WeightAverage[Any]", following))
+        self.averages.append(following)
         self.free = rows.pseudo.unlabelled(rows.labelled)
         self.label = first_labels(rows.labelled, rows.pseudo)
         self.moved = self.zeros()  # 1 − μ in this epoch

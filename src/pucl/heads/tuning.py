@@ -141,7 +141,8 @@ class Steps(ABC):
         ]
         self.optimiser = torch.optim.AdamW(groups, weight_decay=WEIGHT_DECAY, capturable=self.gpu, foreach=self.gpu)
         self.kept = torch.ones((), device=self.device)  # what a row keeps of itself where rows are mixed
-        self.averages = [WeightAverage(network, config.average)] if config.average else []
+        # The first is kept, if the configuration wants an average.
+        self.averages: list[WeightAverage[Any]] = [WeightAverage(network, config.average)] if config.average else []
 
     @abstractmethod
     def loss(self, members: Tensor) -> Tensor:
@@ -186,7 +187,8 @@ class Steps(ABC):
                 for number, members in enumerate(order, epoch * per_epoch):
                     self.prepare(number, self.batches.epochs * per_epoch)
                     step(members)
-        return self.averages[0].network if self.config.average else self.network
+        kept: Normed = self.averages[0].network if self.config.average else self.network
+        return kept
 
     def _step(self, members: Tensor) -> None:
         loss = self.loss(members)

@@ -46,7 +46,7 @@ class Update:
     generator: Generator
     autocast: torch.dtype | None = None
     clip: float | None = None
-    average: WeightAverage | None = None
+    average: WeightAverage[nn.Module] | None = None
     own: slice | None = None
 
     def __call__(self, batch: Tensor, labelled: Tensor) -> Result:
