@@ -25,27 +25,32 @@ from pucl.encoders.inputs import Encoder
 from pucl.heads import fit_head
 from pucl.heads.finetune import fine_tune, self_train
 from pucl.heads.momentum import MomentumConfig, momentum_train
+from pucl.heads.tuned import FineTuned
 from pucl.heads.tuning import Steps, TuneConfig
 from pucl.numerics.auc import auc
-from pucl.pseudo_labels import pseudo_label
+from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.selection import hold_out
 from pucl.training import TrainConfig, pretrain
 from pucl.views import View, make_view
 
 AVERAGE = 0.99
-Regimes = dict[str, Callable[..., nn.Module]]
+Regime = Callable[[Any, Any, PseudoLabels, Encoder, int], FineTuned]
 
 
-def regimes(view: str | View, epochs: int) -> Regimes:
+def regimes(view: str | View, epochs: int) -> dict[str, Regime]:
     """What is compared, by name; `view` is the strong one."""
 
-    def usual(tune: Callable[..., nn.Module], **more: Any) -> Callable[..., nn.Module]:
+    def usual(tune: Callable[..., FineTuned], **more: Any) -> Regime:
         settings = {"epochs": epochs, "average": AVERAGE, **more}
-        return lambda *given, seed, device: tune(*given, TuneConfig(**settings, seed=seed), device=device)
+        return lambda x, s, pseudo, encoder, seed: tune(
+            x, s, pseudo, encoder, TuneConfig(**settings, seed=seed), device="cpu"
+        )
 
-    def moving(**more: Any) -> Callable[..., nn.Module]:
+    def moving(**more: Any) -> Regime:
         settings = {"epochs": epochs, "average": AVERAGE, "strong_view": view, **more}
-        return lambda *given, seed, device: momentum_train(*given, MomentumConfig(**settings, seed=seed), device=device)
+        return lambda x, s, pseudo, encoder, seed: momentum_train(
+            x, s, pseudo, encoder, MomentumConfig(**settings, seed=seed), device="cpu"
+        )
 
     return {
         "fixed": usual(fine_tune, encoder_scale=0.3, view=view),
@@ -118,7 +123,7 @@ def measured(name: str, rows: int, seed: int, cache: Path, only: list[str], epoc
 
         Steps.run = stashing  # type: ignore[method-assign]
         began = time.process_time()
-        averaged = train(x[used], s[used], pseudo, encoder, seed=seed, device="cpu")
+        averaged = train(x[used], s[used], pseudo, encoder, seed)
         seconds = time.process_time() - began
         Steps.run = run  # type: ignore[method-assign]
         yield line(regime, "last", last[0].folded().eval(), seconds)

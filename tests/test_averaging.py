@@ -50,8 +50,8 @@ def test_pretraining_keeps_the_average() -> None:
             expected[name] = decay * expected[name] + (1 - decay) * value.detach()
         last = {name: value.detach().clone() for name, value in run.network.named_parameters()}
     kept = dict(run.network.named_parameters())
-    for name, value in expected.items():
-        torch.testing.assert_close(kept[name].detach(), value)
+    for name, mean in expected.items():
+        torch.testing.assert_close(kept[name].detach(), mean)
     assert any(not torch.equal(kept[name], last[name]) for name in last)
     plain = prepare(z, labelled, config=replace(config, average=0.0), device="cpu").run
     train_together([plain])
