@@ -73,6 +73,7 @@ def test_moving_labels_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
     np.testing.assert_allclose(again, model.predict_proba(x), atol=1e-4)  # convolutions in another layout
 
 
-def test_an_unknown_mode() -> None:
+@pytest.mark.parametrize("value", ["movin", 2, None, ["fixed"]])
+def test_an_unknown_mode(value: Any) -> None:
     with pytest.raises(InputError, match="PUClassifier: fine_tune must be True, False or one of fixed, renewed"):
-        fitted(fine_tune="movin")
+        fitted(fine_tune=value)

@@ -41,12 +41,13 @@ from pucl.cli.options import (
 )  # fmt: skip
 from pucl.cli.signing import respell
 from pucl.errors import bad_argument
+from pucl.fitting.modes import NAMED
 
 if TYPE_CHECKING:
     from pucl.selection import Verdict
 
 REQUIRED = ("useful", "weak")
-FINE_TUNE_ON = ("fixed", "renewed", "moving", "all")
+FINE_TUNE_ON = tuple(NAMED)
 WORSE_THAN_REQUIRED = 3  # exit code of --require
 KNOWN = "--prior to 'pucl fit'"  # where a known π goes
 CHOICES = (
@@ -191,6 +192,8 @@ def fit(
         raise bad_argument("pucl fit", "--require", " or ".join(REQUIRED), options["require"])
     if options["fine_tune_on"] not in (None, *FINE_TUNE_ON):
         raise bad_argument("pucl fit", "--fine-tune-on", " or ".join(FINE_TUNE_ON), options["fine_tune_on"])
+    if options["fine_tune_on"] is not None and options["fine_tune"] is False:
+        raise bad_argument("pucl fit", "--fine-tune-on", "left out with --no-fine-tune", options["fine_tune_on"])
     from dataclasses import replace
 
     from pucl.cli.resume import check_place, place_of, resumable, resumed_later

@@ -15,7 +15,7 @@ NAMED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def check_fine_tune(owner: str, value: bool | str) -> None:
     """Refuse what is neither true nor false nor a name of `NAMED`."""
-    if not isinstance(value, bool) and value not in NAMED:
+    if value not in (NAMED if isinstance(value, str) else (True, False)):
         raise bad_argument(owner, "fine_tune", f"True, False or one of {', '.join(NAMED)}", value)
 
 
