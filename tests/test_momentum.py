@@ -124,7 +124,9 @@ def test_images_take_a_mild_and_a_strong_view() -> None:
     y = torch.arange(40) < 20
     x = (torch.rand(40, 1, 8, 8, generator=Generator().manual_seed(0)) * 100).to(torch.uint8)
     x[y] += 100
-    layers = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layers = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8))
     encoder = Encoder(Standardise.of(x), layers)
     config = MomentumConfig(epochs=4, batch_size=20, hold=1, learning_rate=1e-2)
     model = momentum_train(x, labelled, known(labelled, y, 0.375), encoder, config, device="cpu")
