@@ -65,6 +65,7 @@ def test_labels_move_by_a_share_and_known_rows_stay() -> None:
     assert label.tolist() == pytest.approx([1.0, 0.6, 0.1, 0.0]), "the stored label stays"
 
 
+@pytest.mark.slow
 def test_moving_labels_mend_wrong_ones() -> None:
     """A quarter of the labels is wrong: labels that stay are memorised, labels that move become right."""
     z, labelled, y, pseudo = noisy(500)
