@@ -99,6 +99,13 @@ def test_a_raised_revision_outdates_what_uses_it_and_nothing_else(
     assert outdated, "some stored result uses it"
 
 
+def test_moving_labels_have_a_revision_of_their_own() -> None:
+    moving, still, tuned = cells_of(readouts=["moving_labels", "moving_ceiling", "stacked_finetune"])
+    of_moving, of_tuned = revisions.revisions_of(moving), revisions.revisions_of(tuned)
+    assert of_moving.keys() - of_tuned.keys() == {"stage/moving_labels"} and of_tuned.keys() < of_moving.keys()
+    assert still.is_reference and still.readout.head_options["label_momentum"] == 1.0 and not moving.is_reference
+
+
 def test_revisions_of_an_encoder_are_part_of_those_of_its_cells() -> None:
     (cell,) = cells_of(objectives=["punce"], prior="bbe", readouts=["nnpu"])
     own, all_of_it = revisions.revisions_of(cell.encoder_cell), revisions.revisions_of(cell)

@@ -77,6 +77,7 @@ def pretrain(
     learning_rate: Annotated[float | None, _training("Largest learning rate of the schedule.")] = None,
     weight_decay: Annotated[float | None, _training("Of SGD and AdamW not on biases and norms.")] = None,
     clip: Annotated[float | None, _training("Largest norm of the gradient.")] = None,
+    average: Annotated[float | None, _training("Decay of a running average of the weights, to be kept.")] = None,
     labelled_share: Annotated[float | None, _training("Share of labelled rows in every batch.")] = None,
     held_out: Annotated[float | None, _training("Share of labelled positives held out to watch overfitting.")] = None,
     precision: Annotated[str | None, _training("auto, float32 or bfloat16.")] = None,
@@ -112,8 +113,9 @@ def pretrain(
     """
     given = {
         "epochs": epochs, "batch_size": batch_size, "chunk_size": chunk_size, "optimiser": optimiser,
-        "learning_rate": learning_rate, "weight_decay": weight_decay, "clip": clip, "labelled_share": labelled_share,
-        "held_out": held_out, "precision": precision, "deterministic": deterministic, "seed": seed,
+        "learning_rate": learning_rate, "weight_decay": weight_decay, "clip": clip, "average": average,
+        "labelled_share": labelled_share, "held_out": held_out, "precision": precision,
+        "deterministic": deterministic, "seed": seed,
     }  # fmt: skip
     options = {name: value for name, value in (("mixing", mixing), ("variant", variant)) if value is not None}
     named = {

@@ -29,6 +29,8 @@ class TrainConfig:
         momentum: of LARS (Nesterov's) and SGD.
         weight_decay: of LARS on everything, of SGD and AdamW not on biases and norms.
         clip: largest norm of the gradient, to which larger ones are scaled down; None for no clipping.
+        average: the decay of a running average of the weights, such as 0.999, which is then what is kept; 0 keeps the
+            weights of the last step.
         projection: hidden and output width of the projection head.
         output_norm: batch norm on the output of the projection head, as in the authors' released code.
         labelled_share: share of labelled rows in every batch; None draws all rows alike. With a larger share than in
@@ -54,6 +56,7 @@ class TrainConfig:
     momentum: float = 0.9
     weight_decay: float = 1e-4
     clip: float | None = None
+    average: float = 0.0
     projection: tuple[int, int] = (512, 128)
     output_norm: bool = False
     labelled_share: float | None = None
@@ -77,7 +80,7 @@ class TrainConfig:
             raise bad_argument(OWNER, "projection", "(hidden width, output width)", self.projection)
         for width in self.projection:
             check_count(OWNER, "projection", width)
-        for name in ("final_learning_rate", "momentum", "weight_decay", "held_out"):
+        for name in ("final_learning_rate", "momentum", "weight_decay", "held_out", "average"):
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value < 1:
                 raise bad_argument(OWNER, name, "a number in [0, 1)", value)

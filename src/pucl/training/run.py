@@ -13,6 +13,7 @@ from pucl.distributed import averaging, own_part, rank_and_world, shared_batch_n
 from pucl.errors import Described, bad_argument
 from pucl.losses import Objective
 from pucl.seeds import seed_of
+from pucl.training.averaging import WeightAverage
 from pucl.training.batches import epoch_order, fits, resident_batches, steps_per_epoch, streamed_batches
 from pucl.training.capture import Captured
 from pucl.training.chunks import InChunks
@@ -82,6 +83,7 @@ class Run:
         self.x = x.to(device) if self.resident else x
         self.labelled = labelled.to(device)
         self.optimiser, self.rate = make_optimiser(config, self.network)
+        self.average = WeightAverage(self.network, config.average) if config.average else None
         rank, world = rank_and_world()
         self.generator = rows_generator(device, *((rank, world * config.chunks) if rowwise else (0, 1)))
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
@@ -119,6 +121,8 @@ class Run:
                 if stop.requested:
                     stop.leave(saved)
             self._join_streams()
+            if self.average is not None:
+                self.network.load_state_dict(self.average.network.state_dict())
 
     def _epoch(self, update: Callable[[Tensor, Tensor], Result]) -> Iterator[Result]:
         """The steps of the epoch that are left, each from its own seeds."""
@@ -130,6 +134,8 @@ class Run:
                     if self.at % self.per_epoch == 0:
                         self.running.zero_()
                     self.rate.fill_(self.learning_rate)
+                    if self.average is not None:
+                        self.average.prepare(self.at)
                     self.generator.manual_seed(seed_of(self.config.seed, "views", self.at))
                     result = self._take(update, *next(batches))
                     self.running += result.loss
@@ -186,6 +192,7 @@ class Run:
             generator=self.generator,
             autocast=torch.bfloat16 if low else None,
             clip=self.config.clip,
+            average=self.average,
             own=None if self.seen == self.own else self.own,
             chunks=self.config.chunks,
         )

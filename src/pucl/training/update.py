@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from pucl.distributed import rank_and_world
 from pucl.encoders.inputs import to_float
 from pucl.losses import Objective
+from pucl.training.averaging import WeightAverage
 from pucl.views import View
 from pucl.views.row_generator import RowGenerator
 
@@ -37,6 +38,7 @@ class Update:
         generator: of the views, seeded anew before every step.
         autocast: the type of the network's arithmetic, None for float32.
         clip: largest norm of the gradient.
+        average: follows the network's weights.
         own: which rows of every chunk are this process's own, when the view needs to see the whole batch.
         chunks: how many chunks a batch has.
     """
@@ -48,6 +50,7 @@ class Update:
     generator: Generator
     autocast: torch.dtype | None = None
     clip: float | None = None
+    average: WeightAverage[nn.Module] | None = None
     own: slice | None = None
     chunks: int = 1
 
@@ -57,6 +60,8 @@ class Update:
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
         self.optimiser.step()
+        if self.average is not None:
+            self.average.update()
         return Result(loss.detach(), z1.detach(), z2.detach())
 
     def gradient(self, batch: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -45,7 +45,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import (
     EPOCH,
-    FINE_TUNE,
     ITS_BASELINE,
     OPTIONS,
     ORACLE,
@@ -53,6 +52,7 @@ from pucl.bench.grid.cells import (
     SUPERVISED,
     TEACHER,
     TFIDF,
+    TUNING,
     UNTRAINED,
     Baseline,
     Cell,
@@ -275,7 +275,7 @@ class Grid:
             raise bad_argument(self.name, "encoder", allowed, encoder)
         if recipe.tune != FROZEN and reads_texts(encoder):
             raise bad_argument(self.name, TUNE, f"{FROZEN!r} for the encoder of texts {encoder!r}", recipe.tune)
-        if recipe.tune != ALL and readout.head == FINE_TUNE:
+        if recipe.tune != ALL and readout.head in TUNING:
             allowed = f"one that leaves the encoder as it is where {TUNE} is {recipe.tune!r}"
             raise bad_argument(self.name, "readouts", allowed, readout.name)
 

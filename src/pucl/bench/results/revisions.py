@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pucl.bench.grid.cells import (
-    FINE_TUNE,
     KNN,
+    MOMENTUM,
     PLAIN,
     TEACHER,
     TFIDF,
     TRUTH,
+    TUNING,
     Baseline,
     Cell,
     EncoderCell,
@@ -23,7 +24,7 @@ from pucl.bench.grid.cells import (
     is_estimated,
     reads_texts,
 )
-from pucl.bench.grid.recipes import ALL, FROZEN, HEAD
+from pucl.bench.grid.recipes import ALL, FROZEN, HEAD, VIEWS
 from pucl.fitting.project import PROJECTION
 from pucl.registry import entries
 from pucl.texts import FAMILY as TEXT_ENCODERS
@@ -39,6 +40,7 @@ STAGES: Mapping[str, int] = MappingProxyType(
         "labelling": 1,  # from embeddings to pseudo-labels: pucl.ranking, pucl.pseudo_labels
         "heads": 1,  # classifiers of embeddings: pucl.heads
         "fine_tuning": 1,  # encoder and layer together: pucl.heads
+        "moving_labels": 1,  # on labels that move: pucl.heads.momentum
         "teaching": 1,  # a pipeline that learns from another: pucl.bench
         "baselines": 1,  # what all baselines share: pucl.baselines.shared
         "grading": 1,  # from scores to metrics: pucl.metrics, pucl.bench
@@ -99,10 +101,10 @@ def _of_readout(readout: Readout) -> Iterator[tuple[str, int]]:
         yield from _of_entry("rankers", readout.labeller)
         yield from _of_entry("pseudo-labellers", readout.labeller)
         yield from _of_stages("labelling")
-    if readout.head == FINE_TUNE:
-        view = readout.head_options.get("view")
-        yield from _of_entry("views", view if isinstance(view, str) else None)
-        yield from _of_stages("fine_tuning")
+    if readout.head in TUNING:
+        for view in (readout.head_options.get(name) for name in VIEWS):
+            yield from _of_entry("views", view if isinstance(view, str) else None)
+        yield from _of_stages("fine_tuning", *(["moving_labels"] if readout.head == MOMENTUM else []))
     elif readout.head != KNN:
         yield from _of_entry("heads", readout.head)
         yield from _of_stages("heads")
