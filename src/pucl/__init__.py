@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pucl.metrics import evaluate
     from pucl.models.folder import load_model, save_model
     from pucl.models.model import Model
+    from pucl.models.scorer import Scorer, scorer
     from pucl.priors import PriorEstimate
     from pucl.pseudo_labels import PseudoLabels, pseudo_label
     from pucl.ranking.prior import estimate_prior
@@ -55,6 +56,7 @@ _HOME = (
     ("PriorEstimator", "pucl.estimators"),
     ("PseudoLabeller", "pucl.estimators"),
     ("PseudoLabels", "pucl.pseudo_labels"),
+    ("Scorer", "pucl.models.scorer"),
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
@@ -82,6 +84,7 @@ _HOME = (
     ("read", "pucl.data.own"),
     ("save_encoder", "pucl.encoders.saved"),
     ("save_model", "pucl.models.folder"),
+    ("scorer", "pucl.models.scorer"),
     ("select", "pucl.selection"),
     ("self_train", "pucl.heads.finetune"),
     ("settings_of", "pucl.baselines"),
@@ -108,6 +111,7 @@ __all__ = [
     "PriorEstimator",
     "PseudoLabeller",
     "PseudoLabels",
+    "Scorer",
     "Selection",
     "TableTransform",
     "TrainConfig",
@@ -135,6 +139,7 @@ __all__ = [
     "read",
     "save_encoder",
     "save_model",
+    "scorer",
     "select",
     "self_train",
     "settings_of",

@@ -32,6 +32,7 @@ ENTRY: Mapping[str, str] = MappingProxyType(
 # The packages of every extra that users may lack, as pyproject.toml names them.
 PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        "ray": ("ray",),
         "plots": ("matplotlib",),
         "tensorboard": ("tensorboard",),
         "data": ("pandas", "pyarrow", "pillow", "openpyxl"),

@@ -1,0 +1,1 @@
+"""Engines that run work on several machines; they know nothing of what the work is."""
