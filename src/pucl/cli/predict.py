@@ -5,12 +5,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pucl.cli.options import DATA, OUTPUT, AsJson, Device, IdColumn, Key, ModelFolder, SkipUnreadable, words
+from pucl.cli.options import (
+    CLUSTER,
+    DATA,
+    OUTPUT,
+    Address,
+    AsJson,
+    Device,
+    EngineName,
+    IdColumn,
+    Key,
+    ModelFolder,
+    SkipUnreadable,
+)
 
 if TYPE_CHECKING:
-    from pucl.models.many_files import Engine, FilesDone
+    from pucl.models.many_files import FilesDone
 
-LABELS, MANY = "Labels, by one of these rules", "Many files"  # panels of --help
+LABELS = "Labels, by one of these rules"  # a panel of --help
 Rows = Annotated[
     str,
     typer.Argument(
@@ -24,26 +36,11 @@ Strict = Annotated[
         "--strict", help="Refuse categories and missing values that training did not have.", rich_help_panel=DATA
     ),
 ]
-Resize = Annotated[
-    bool, typer.Option("--resize", help="Resize images to the size of training.", rich_help_panel=DATA)
-]
+Resize = Annotated[bool, typer.Option("--resize", help="Resize images to the size of training.", rich_help_panel=DATA)]
 BatchSize = Annotated[int, typer.Option(help="Rows held in memory at a time.")]
 Shard = Annotated[
     str | None,
-    typer.Option(help="i/n: only every n-th file, from the i-th on (0/4 to 3/4 are all).", rich_help_panel=MANY),
-]
-EngineName = Annotated[
-    str | None,
-    typer.Option(
-        help="ray: on all cores or GPUs of a Ray cluster.", autocompletion=words("ray"), rich_help_panel=MANY
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        help="Of the Ray cluster: auto, host:port or ray://host:port (default: a new one on this machine).",
-        rich_help_panel=MANY,
-    ),
+    typer.Option(help="i/n: only every n-th file, from the i-th on (0/4 to 3/4 are all).", rich_help_panel=CLUSTER),
 ]
 
 
@@ -104,7 +101,7 @@ def predict(
             allowed = "left out for many files, as it ranks all rows (use --recall or --threshold)"
             raise bad_argument("pucl predict", "--top", allowed, top)
         with progress_bar() as report:
-            done = score_files(model, data, out, engine=many, device=device, on_progress=report, **how)
+            done = score_files(model, data, out, device=device, on_progress=report, **many, **how)
         _say(done, "pucl predict", as_json=as_json)
         return
     with progress_bar() as report:
@@ -155,7 +152,7 @@ def embed(
     how: dict[str, Any] = {"batch_size": batch_size, "id_column": id_column, "key": key, "strict": strict}
     if many := _many(model, data, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
         with progress_bar() as report:
-            done = embed_files(model, data, out, engine=many, device=device, on_progress=report, **how)
+            done = embed_files(model, data, out, device=device, on_progress=report, **many, **how)
         _say(done, "pucl embed", as_json=as_json)
         return
     with progress_bar() as report:
@@ -168,20 +165,21 @@ def embed(
 
 def _many(
     model: Any, data: str, shard: str | None, engine: str | None, address: str | None, **of_images: bool | None
-) -> "Engine | None":
-    """Who works on many files; None where there is only one source, which `pucl` reads itself."""
+) -> dict[str, Any]:
+    """Who works on many files; nothing where there is only one source, which is no such work."""
+    from pucl.engines import Engine
     from pucl.errors import bad_argument
-    from pucl.models.many_files import Engine, are_many
+    from pucl.models.many_files import SHARDS, are_many
 
     if shard is None and engine is None and address is None and not are_many(model, data):
-        return None
+        return {}
     for option, value in of_images.items():
         if value:
             raise bad_argument("pucl", option, "left out for many files, which are no images", value)
     first, slash, n = ("0", "/", "1") if shard is None else shard.partition("/")
     if not (first.isdecimal() and slash and n.isdecimal()):
-        raise bad_argument("pucl", "shard", "'i/n' with 0 ≤ i < n, such as 0/2 and 1/2", shard)
-    return Engine(engine, address, (int(first), int(n)))
+        raise bad_argument("pucl", "shard", SHARDS, shard)
+    return {"engine": Engine(engine, address), "shard": (int(first), int(n))}
 
 
 def _say(done: "FilesDone", command: str, *, as_json: bool) -> None:
@@ -189,7 +187,7 @@ def _say(done: "FilesDone", command: str, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(vars(done), ensure_ascii=False))
     else:
-        labels = f"; {done.positive:,} rows labelled positive ({done.rule})" if done.rule else ""
+        labels = f"; {done.positive:,} labelled positive ({done.rule})" if done.rule and done.files else ""
         typer.echo(f"{done.files:,} files written, {done.there:,} there already: {done.rows:,} rows{labels}")
         typer.echo(f"{'Scores' if done.rule else 'Embeddings'}: {done.out}")
     for name, reason in done.failed:

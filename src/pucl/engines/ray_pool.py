@@ -81,7 +81,7 @@ def _connected(owner: str, address: str | None) -> Iterator[Any]:
     _check_answers(owner, address)
     try:
         own = {"include_dashboard": False} if address == "local" else {}
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **own)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = " ".join(str(error).split())[:200]
         raise RunError(f"{owner}: cannot use the Ray cluster at {address!r}: {reason}") from None
@@ -147,7 +147,9 @@ def _check_version(owner: str, result: Any) -> None:
     theirs = f"pucl {result}" if isinstance(result, str) else "no pucl"
     if isinstance(result, Exception) and not isinstance(result, ModuleNotFoundError):
         raise RunError(f"{owner}: the workers of the cluster cannot start: {result}")
-    raise RunError(f"{owner}: the workers have {theirs} and this is pucl {__version__}; install the same one everywhere")
+    raise RunError(
+        f"{owner}: the workers have {theirs} and this is pucl {__version__}; install the same one everywhere"
+    )
 
 
 def _capacity(ray: Any) -> str:

@@ -46,7 +46,7 @@ class Folder:
     def files(self, *, recursive: bool = True) -> dict[str, int]:
         """The files in it and below, by their path from here, and when they were changed last, in nanoseconds."""
         fs = need("pyarrow.fs", "a folder")
-        listed = self._files.get_file_info(fs.FileSelector(str(self.path), allow_not_found=True, recursive=recursive))
+        listed = self._info(fs.FileSelector(str(self.path), allow_not_found=True, recursive=recursive))
         return {
             PurePosixPath(info.path).relative_to(self.path).as_posix(): info.mtime_ns or 0
             for info in listed
@@ -56,8 +56,13 @@ class Folder:
     @property
     def is_file(self) -> bool:
         """Whether it is a file."""
-        kind = need("pyarrow.fs", "a folder").FileType.File
-        return bool(self._files.get_file_info(str(self.path)).type == kind)
+        return bool(self._info(str(self.path)).type == need("pyarrow.fs", "a folder").FileType.File)
+
+    def _info(self, what: Any) -> Any:
+        try:
+            return self._files.get_file_info(what)
+        except (OSError, ValueError) as error:
+            raise RunError(f"cannot list {self.path}: {' '.join(str(error).split())[:200]}") from None
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:

@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pucl.data.own.rules import ColumnWarning
+from pucl.engines import HERE, Engine
 from pucl.engines.ray_pool import run_on_ray
-from pucl.errors import Described, InputError, RunError, bad_argument, check_known, signed_by
+from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
 from pucl.models.folder import read_card
 from pucl.models.folders import Folder, find_tables, is_pattern
 from pucl.models.labelling import LabelRule
@@ -18,37 +19,8 @@ from pucl.models.source import ModelSource
 
 SCORES, EMBEDDINGS = "pucl.score_files", "pucl.embed_files"
 MANIFEST = "manifest.json"
-ENGINES = ("ray",)
+SHARDS = "'i/n' with 0 ≤ i < n, such as 0/2 and 1/2"
 CONTENT = ("threshold", "recall", "precision", "id_column", "key")  # options that what is written depends on
-
-
-@dataclass(frozen=True)
-class Engine:
-    """Who does the work.
-
-    Attributes:
-        name: ``"ray"``; this process when None.
-        address: of the cluster, see `run_on_ray`.
-        shard: (i, n): only every n-th file, from the i-th on, for the other processes do the others.
-    """
-
-    name: str | None = None
-    address: str | None = None
-    shard: tuple[int, int] = (0, 1)
-
-    def checked(self, owner: str) -> "Engine":
-        """The engine itself, if it can be."""
-        if self.name is not None:
-            check_known(owner, "engine", [self.name], ENGINES)
-        elif self.address is not None:
-            raise bad_argument(owner, "address", "left out without engine='ray'", self.address)
-        i, n = self.shard
-        if not 0 <= i < n:
-            raise bad_argument(owner, "shard", "'i/n' with 0 ≤ i < n, such as 0/2 and 1/2", Described(f"{i}/{n}"))
-        return self
-
-
-HERE = Engine()
 
 
 @dataclass(frozen=True)
@@ -131,6 +103,7 @@ def score_files(
     recall: float | None = None,
     precision: float | None = None,
     engine: Engine = HERE,
+    shard: tuple[int, int] = (0, 1),
     filesystem: Any = None,
     device: str | None = None,
     on_progress: Callable[[str, float], None] | None = None,
@@ -148,7 +121,8 @@ def score_files(
         threshold: as in `scores`, and so are the next two.
         recall: see `scores`.
         precision: see `scores`.
-        engine: this process, or a cluster, and which part of the files.
+        engine: this process, or a cluster.
+        shard: (i, n): only every n-th file, from the i-th on, where other processes do the others.
         filesystem: of pyarrow, that `source` and `out` are on; by their addresses when not given.
         device: where encoders compute; a GPU if there is one.
         on_progress: called with what is done, in words and as a share.
@@ -158,7 +132,7 @@ def score_files(
     rule = LabelRule(threshold, None, recall, precision).checked(card)
     labels = {"threshold": threshold, "recall": recall, "precision": precision}
     work, times = _planned(SCORES, model, source, out, filesystem, options | labels, device)
-    return replace(_run(work, times, engine, on_progress), rule=rule.in_words(card))
+    return replace(_run(work, times, engine, shard, on_progress), rule=rule.in_words(card))
 
 
 @signed_by(EMBEDDINGS)
@@ -168,6 +142,7 @@ def embed_files(
     out: str,
     *,
     engine: Engine = HERE,
+    shard: tuple[int, int] = (0, 1),
     filesystem: Any = None,
     device: str | None = None,
     on_progress: Callable[[str, float], None] | None = None,
@@ -177,20 +152,27 @@ def embed_files(
 
     Args:
         model: the folder of a fitted one.
-        source: see `score_files`, and so are the next five.
+        source: see `score_files`.
         out: see `score_files`; all files are Parquet.
         engine: see `score_files`.
+        shard: see `score_files`.
         filesystem: see `score_files`.
         device: see `score_files`.
         on_progress: see `score_files`.
         **options: the other arguments of `embed_to_file`.
     """
     work, times = _planned(EMBEDDINGS, model, source, out, filesystem, options, device)
-    return _run(work, times, engine, on_progress)
+    return _run(work, times, engine, shard, on_progress)
 
 
 def _planned(
-    owner: str, model: str | Path, source: str, out: str, filesystem: Any, options: Mapping[str, Any], device: str | None
+    owner: str,
+    model: str | Path,
+    source: str,
+    out: str,
+    filesystem: Any,
+    options: Mapping[str, Any],
+    device: str | None,
 ) -> tuple[_Work, dict[str, int]]:
     """The work on one file, and the names of all with the times of their last change."""
     folder, times = find_tables(source, owner, filesystem)
@@ -208,10 +190,17 @@ def _planned(
 
 
 def _run(
-    work: _Work, times: Mapping[str, int], engine: Engine, on_progress: Callable[[str, float], None] | None
+    work: _Work,
+    times: Mapping[str, int],
+    engine: Engine,
+    shard: tuple[int, int],
+    on_progress: Callable[[str, float], None] | None,
 ) -> FilesDone:
     """Do the work for every file of this shard whose result is not there."""
-    i, n = engine.checked(work.owner).shard
+    i, n = shard
+    if not 0 <= i < n:
+        raise bad_argument(work.owner, "shard", SHARDS, Described(f"{i}/{n}"))
+    engine.check(work.owner)
     mine, written = list(times)[i::n], _claim(work)
     missing = [name for name in mine if written.get(work.result_of(name), -1) < times[name]]
     done: list[_OneFile] = []

@@ -54,7 +54,11 @@ class Scorer:
         if not _length(batch):
             nothing = np.empty(0)
             return ScoredRows(nothing, nothing, nothing, nothing.astype(bool), nothing)
-        rule = {"threshold": self.rule.threshold, "recall": self.rule.recall, "precision": self.rule.precision}
+        rule: dict[str, Any] = {
+            "threshold": self.rule.threshold,
+            "recall": self.rule.recall,
+            "precision": self.rule.precision,
+        }
         parts = list(scores(model, self._rows(model.schema, batch), strict=self.strict, **rule))
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])}
         return ScoredRows(**joined)
