@@ -22,6 +22,7 @@ test-cuda: $(VENV)/.dev
 # Before a change of anything that other engines run: Ray on this machine, Spark (which needs Java), Dask, DuckDB.
 test-cluster: $(VENV)/.cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m cluster
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_docs.py -k large-data
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -21,6 +21,7 @@ LAYERS = (
     ("deprecation",),
     ("registry", "labels", "seeds", "device", "weights"),
     ("distributed", "numerics"),
+    ("engines",),
     ("texts",),
     ("data",),
     ("views",),

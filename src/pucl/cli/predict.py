@@ -1,6 +1,8 @@
 """Rows through a model into files: ``pucl predict`` and ``pucl embed``, of one file or of many."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -100,7 +102,7 @@ def predict(
         if top is not None:
             allowed = "left out for many files, as it ranks all rows (use --recall or --threshold)"
             raise bad_argument("pucl predict", "--top", allowed, top)
-        with progress_bar() as report:
+        with _progress("pucl predict", "scoring") as report:
             done = score_files(model, data, out, device=device, on_progress=report, **many, **how)
         _say(done, "pucl predict", as_json=as_json)
         return
@@ -151,7 +153,7 @@ def embed(
 
     how: dict[str, Any] = {"batch_size": batch_size, "id_column": id_column, "key": key, "strict": strict}
     if many := _many(model, data, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
-        with progress_bar() as report:
+        with _progress("pucl embed", "embedding") as report:
             done = embed_files(model, data, out, device=device, on_progress=report, **many, **how)
         _say(done, "pucl embed", as_json=as_json)
         return
@@ -180,6 +182,15 @@ def _many(
     if not (first.isdecimal() and slash and n.isdecimal()):
         raise bad_argument("pucl", "shard", SHARDS, shard)
     return {"engine": Engine(engine, address), "shard": (int(first), int(n))}
+
+
+@contextmanager
+def _progress(command: str, stage: str) -> Iterator[Callable[[str, float], None]]:
+    """A live line, or lines now and then in a pipe; yields the function to report with: (what is done, its share)."""
+    from pucl.fitting.progress import ProgressLines, StageProgress
+
+    with ProgressLines(command) as show:
+        yield lambda words, share: show(StageProgress(stage, share, words))
 
 
 def _say(done: "FilesDone", command: str, *, as_json: bool) -> None:

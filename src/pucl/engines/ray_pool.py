@@ -147,9 +147,7 @@ def _check_version(owner: str, result: Any) -> None:
     theirs = f"pucl {result}" if isinstance(result, str) else "no pucl"
     if isinstance(result, Exception) and not isinstance(result, ModuleNotFoundError):
         raise RunError(f"{owner}: the workers of the cluster cannot start: {result}")
-    raise RunError(
-        f"{owner}: the workers have {theirs} and this is pucl {__version__}; install the same one everywhere"
-    )
+    raise RunError(f"{owner}: the workers have {theirs}, and this is pucl {__version__}: install the same everywhere")
 
 
 def _capacity(ray: Any) -> str:
