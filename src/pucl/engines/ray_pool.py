@@ -15,7 +15,7 @@ from pucl.errors import Described, InputError, RunError, bad_argument, how_to_in
 RETRIES = 3  # how often a unit is given to another worker when one dies with it
 PATIENCE = 120.0  # seconds for the first worker to start
 KNOCK = 5.0  # seconds for a cluster to take a connection
-HERE = ("auto", "local")  # addresses that are no host: a cluster that runs on this machine, one of our own
+NO_HOST = ("auto", "local")  # addresses: the cluster that runs on this machine, and a new one
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -93,7 +93,7 @@ def _connected(owner: str, address: str | None) -> Iterator[Any]:
 
 def _check_answers(owner: str, address: str) -> None:
     """Knock before Ray does, which waits for minutes."""
-    if address in HERE:
+    if address in NO_HOST:
         return
     allowed = "'auto', 'host:port' or 'ray://host:port'"
     try:

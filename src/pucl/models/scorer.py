@@ -54,11 +54,7 @@ class Scorer:
         if not _length(batch):
             nothing = np.empty(0)
             return ScoredRows(nothing, nothing, nothing, nothing.astype(bool), nothing)
-        rule: dict[str, Any] = {
-            "threshold": self.rule.threshold,
-            "recall": self.rule.recall,
-            "precision": self.rule.precision,
-        }
+        rule: dict[str, Any] = {name: value for name, value in vars(self.rule).items() if name != "top"}
         parts = list(scores(model, self._rows(model.schema, batch), strict=self.strict, **rule))
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])}
         return ScoredRows(**joined)
@@ -72,10 +68,12 @@ class Scorer:
             check_known(OWNER, "column of the batch", [self.column], names)
             column = _column(batch, self.column)
             return _values(column) if schema.only_text is not None else _array(column)
-        arrays = [name for name in names if np.ndim(_column(batch, name)) > 1]
         wanted = [name for name in names if name in schema.needed]
-        if wanted or (schema.kind == "table" and not arrays):
-            return _table(batch, wanted or names)  # where columns are missing, the error names them
+        if wanted:
+            return _table(batch, wanted)
+        arrays = [name for name in names if np.ndim(_column(batch, name)) > 1]
+        if schema.kind == "table" and not arrays:
+            return _table(batch, names)  # the error names the columns that are missing
         arrays = arrays if len(names) > 1 else names
         if len(arrays) != 1:
             got = Described(f"a batch with the columns {some(names)}")
@@ -129,12 +127,12 @@ def _names(batch: Any) -> list[str]:
     """The names of the columns; none for an array."""
     if isinstance(batch, Mapping):
         return list(batch)
-    if library_of(batch) == "pyarrow":
+    if _library(batch) == "pyarrow":
         return list(batch.schema.names)
     return [str(name) for name in getattr(batch, "columns", ())]
 
 
-def library_of(batch: Any) -> str:
+def _library(batch: Any) -> str:
     """The package that the type of a batch comes from."""
     return type(batch).__module__.partition(".")[0]
 
@@ -144,7 +142,7 @@ def _length(batch: Any) -> int:
 
 
 def _column(batch: Any, name: str) -> Any:
-    return batch.column(name) if library_of(batch) == "pyarrow" else batch[name]
+    return batch.column(name) if _library(batch) == "pyarrow" else batch[name]
 
 
 def _table(batch: Any, names: list[str]) -> Any:
@@ -152,7 +150,7 @@ def _table(batch: Any, names: list[str]) -> Any:
     arrow = need("pyarrow", "a batch of columns")
     if isinstance(batch, Mapping):
         return arrow.table({name: arrow.array(batch[name], from_pandas=True) for name in names})
-    if library_of(batch) != "pyarrow":
+    if _library(batch) != "pyarrow":
         return batch[names]
     table = arrow.Table.from_batches([batch]) if isinstance(batch, arrow.RecordBatch) else batch
     return table.select(names).combine_chunks()
@@ -174,7 +172,7 @@ def _array(column: Any) -> NDArray[Any]:
 
 def _like(batch: Any, columns: dict[str, Any]) -> Any:
     """Columns in the kind of container that the batch is."""
-    library = library_of(batch)
+    library = _library(batch)
     if library == "pandas":
         return type(batch)(columns, index=batch.index)
     if library == "polars":
