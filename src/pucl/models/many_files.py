@@ -11,7 +11,7 @@ from pucl.engines import HERE, Engine
 from pucl.engines.ray_pool import run_on_ray
 from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
 from pucl.models.folder import read_card
-from pucl.models.folders import Folder, find_tables, is_pattern
+from pucl.models.folders import READ, Folder, find_tables, is_pattern
 from pucl.models.labelling import LabelRule
 from pucl.models.places import check_folder
 from pucl.models.scoring import SUFFIXES, embed_to_file, joined, score_to_file
@@ -86,11 +86,13 @@ class _Work:
 
 
 def are_many(model: str | Path, source: str) -> bool:
-    """Whether a source is many files for a model, and not one file, or a folder of images or of .txt files."""
+    """Whether a source is many files for a model: a pattern, an address, or a folder with tables for one of tables."""
     if "://" in source or is_pattern(source):
         return True
-    schema = read_card(model).schema
-    return Path(source).is_dir() and schema.kind != "image" and schema.only_text is None
+    schema, folder = read_card(model).schema, Path(source)
+    if not folder.is_dir() or schema.kind == "image" or schema.only_text is not None:
+        return False
+    return any(path.suffix.lower() in READ for path in folder.rglob("*"))
 
 
 @signed_by(SCORES)
