@@ -91,11 +91,12 @@ def test_patterns(folder: Path, data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n", [2, 6])
 def test_shards_give_the_files_of_one_run(folder: Path, data: Path, tmp_path: Path, n: int) -> None:
     run(folder, data, tmp_path / "whole")
     for i in reversed(range(n)):
         run(folder, data, tmp_path / "parts", shard=(i, n))
+        assert (tmp_path / "parts" / "manifest.json").is_file()  # with more shards than files too
     assert content(tmp_path / "parts") == content(tmp_path / "whole")
 
 

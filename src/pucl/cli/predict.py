@@ -91,24 +91,20 @@ def predict(
     Example: pucl predict model 'data/*.parquet' --engine ray --out scores
     """
     from pucl.cli.console import progress_bar
-    from pucl.errors import bad_argument
     from pucl.models.many_files import score_files
     from pucl.models.scoring import score_to_file
     from pucl.models.source import ModelSource
 
     how: dict[str, Any] = {"batch_size": batch_size, "id_column": id_column, "key": key, "strict": strict}
-    how |= {"threshold": threshold, "recall": recall, "precision": precision}
+    how |= {"top": top, "threshold": threshold, "recall": recall, "precision": precision}
     if many := _many(model, data, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
-        if top is not None:
-            allowed = "left out for many files, as it ranks all rows (use --recall or --threshold)"
-            raise bad_argument("pucl predict", "--top", allowed, top)
         with _progress("pucl predict", "scoring") as report:
             done = score_files(model, data, out, device=device, on_progress=report, **many, **how)
         _say(done, "pucl predict", as_json=as_json)
         return
     with progress_bar() as report:
         scored = score_to_file(
-            ModelSource.of_folder(model).load(device), data, out, top=top, resize=resize,
+            ModelSource.of_folder(model).load(device), data, out, resize=resize,
             skip_unreadable=bool(skip_unreadable), on_progress=lambda rows: report(f"{rows:,} rows", 0.0), **how,
         )  # fmt: skip
     if as_json:

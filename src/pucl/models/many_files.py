@@ -128,8 +128,11 @@ def score_files(
         filesystem: of pyarrow, that `source` and `out` are on; by their addresses when not given.
         device: where encoders compute; a GPU if there is one.
         on_progress: called with what is done, in words and as a share.
-        **options: the other arguments of `score_to_file`.
+        **options: the other arguments of `score_to_file`, but for `top`.
     """
+    if (top := options.pop("top", None)) is not None:
+        allowed = "left out for many files, as it ranks all rows (use recall= or threshold=)"
+        raise bad_argument(SCORES, "top", allowed, top)
     card: Any = read_card(model)
     rule = LabelRule(threshold, None, recall, precision).checked(card)
     labels = {"threshold": threshold, "recall": recall, "precision": precision}
@@ -217,7 +220,7 @@ def _run(
                 files, rows = len(done) + len(failed), sum(one.rows for one in done)
                 on_progress(f"{files:,} of {len(missing):,} files, {rows:,} rows", files / len(missing))
     finally:
-        if work.out.files().keys() <= {MANIFEST}:  # of nothing
+        if missing and not done and work.out.files().keys() <= {MANIFEST}:  # of nothing
             work.out.remove()
     for warning in joined(odd for one in done for odd in one.odd):
         warnings.warn(warning, stacklevel=3)
@@ -238,7 +241,8 @@ def _claim(work: _Work) -> dict[str, int]:
     if stored == holds:
         return there
     if stored is not None or others:
-        other = "another model" if stored is not None and stored.get("model") != holds["model"] else "other options"
+        same_model = isinstance(stored, dict) and stored.get("model") == holds["model"]
+        other = "other options" if same_model else "another model"
         got = f"one with results of {other}" if stored is not None else f"one with {min(others)} in it"
         allowed = "new, empty or one with results of this model and these options, which a run completes"
         raise bad_argument(work.owner, f"out {work.out.path}", allowed, Described(got))
