@@ -133,8 +133,9 @@ def test_results_of_something_else_are_refused(folder: Path, data: Path, tmp_pat
         run(folder, data, tmp_path / "full")
     with pytest.raises(InputError, match="out must be another folder than that of the rows"):
         run(folder, data, data)
-    with pytest.raises(InputError, match="out must be a folder where there are several files"):
-        run(folder, data, data / "b.csv")
+    for file in (data / "notes.txt", tmp_path / "scores.parquet"):
+        with pytest.raises(InputError, match="out must be a folder, which gets a file for each file of rows; got"):
+            run(folder, data, file)
 
 
 def test_results_below_the_rows_are_no_rows(folder: Path, data: Path) -> None:

@@ -30,6 +30,27 @@ def need_ray(owner: str) -> Any:
     return ray
 
 
+@contextmanager
+def connected(owner: str, address: str | None) -> Iterator[Any]:
+    """Ray, connected to the cluster; a connection that the program already has is used and kept."""
+    ray = need_ray(owner)
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    _check_answers(owner, address)
+    try:
+        own = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise RunError(f"{owner}: cannot use the Ray cluster at {address!r}: {reason}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
 def run_on_ray(
     function: Callable[[U], R], units: Sequence[U], *, owner: str, address: str | None = None
 ) -> Generator[tuple[U, R | Exception], None, None]:
@@ -44,7 +65,7 @@ def run_on_ray(
         address: of the cluster: ``"auto"`` for the one that runs on this machine, ``"host:port"``, ``"ray://host:port"``;
             that of ``RAY_ADDRESS`` or a new one on this machine when not given.
     """
-    with _connected(owner, address) as ray:
+    with connected(owner, address) as ray:
         shared, waiting = ray.put(function), deque(units)
         workers = _workers(ray, len(units))
         busy: dict[Any, tuple[Any, Any]] = {worker.version.remote(): (worker, None) for worker in workers}
@@ -68,27 +89,6 @@ def run_on_ray(
             for worker in workers:
                 with suppress(Exception):  # it is gone already
                     ray.kill(worker)
-
-
-@contextmanager
-def _connected(owner: str, address: str | None) -> Iterator[Any]:
-    """Ray, connected to the cluster; a connection that the program already has is used and kept."""
-    ray = need_ray(owner)
-    if ray.is_initialized():
-        yield ray
-        return
-    address = address or os.environ.get("RAY_ADDRESS") or "local"
-    _check_answers(owner, address)
-    try:
-        own = {"include_dashboard": False} if address == "local" else {}
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise RunError(f"{owner}: cannot use the Ray cluster at {address!r}: {reason}") from None
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
 
 
 def _check_answers(owner: str, address: str) -> None:

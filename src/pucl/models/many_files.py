@@ -184,9 +184,9 @@ def _planned(
     results = Folder.of(out, owner, "out", filesystem)
     if results == folder:
         raise bad_argument(owner, "out", "another folder than that of the rows", out)
+    if results.path.suffix.lower() in SUFFIXES or results.is_file:
+        raise bad_argument(owner, "out", "a folder, which gets a file for each file of rows", out)
     if results.filesystem is None:
-        if results.is_file:
-            raise bad_argument(owner, "out", "a folder where there are several files", out)
         check_folder(owner, "out", Path(results.path))
     if results.filesystem == folder.filesystem and results.path.is_relative_to(folder.path):
         own = results.path.relative_to(folder.path)
