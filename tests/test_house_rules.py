@@ -21,6 +21,7 @@ LAYERS = (
     ("deprecation",),
     ("registry", "labels", "seeds", "device", "weights", "cache"),
     ("distributed", "numerics"),
+    ("engines",),
     ("texts",),
     ("data",),
     ("views",),

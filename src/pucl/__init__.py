@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pucl.metrics import evaluate
     from pucl.models.folder import load_model, save_model
     from pucl.models.model import Model
+    from pucl.models.scorer import Scorer, scorer
     from pucl.priors import PriorEstimate
     from pucl.pseudo_labels import PseudoLabels, pseudo_label
     from pucl.ranking.prior import estimate_prior
@@ -58,6 +59,7 @@ _HOME = (
     ("PriorEstimator", "pucl.estimators"),
     ("PseudoLabeller", "pucl.estimators"),
     ("PseudoLabels", "pucl.pseudo_labels"),
+    ("Scorer", "pucl.models.scorer"),
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
@@ -86,6 +88,7 @@ _HOME = (
     ("read", "pucl.data.own"),
     ("save_encoder", "pucl.encoders.saved"),
     ("save_model", "pucl.models.folder"),
+    ("scorer", "pucl.models.scorer"),
     ("select", "pucl.selection"),
     ("self_train", "pucl.heads.finetune"),
     ("settings_of", "pucl.baselines"),
@@ -113,6 +116,7 @@ __all__ = [
     "PriorEstimator",
     "PseudoLabeller",
     "PseudoLabels",
+    "Scorer",
     "Selection",
     "TableTransform",
     "TrainConfig",
@@ -141,6 +145,7 @@ __all__ = [
     "read",
     "save_encoder",
     "save_model",
+    "scorer",
     "select",
     "self_train",
     "settings_of",

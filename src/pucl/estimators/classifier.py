@@ -28,6 +28,7 @@ from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
 from pucl.models.model import Model
 from pucl.models.record import metrics_to_dict
+from pucl.models.scorer import Scorer
 from pucl.pseudo_labels import PseudoLabels
 from pucl.report import write_report
 from pucl.selection import RankingScores, pu_scores, ranking_scores
@@ -285,6 +286,15 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         check_is_fitted(self, "model_")
         return threshold_for(self.model_, recall=recall, precision=precision, owner=OWNER)
+
+    def scorer(self, **options: Any) -> Scorer:
+        """A function from a batch of rows to their scores, which holds the model and can be sent to other processes.
+
+        Args:
+            **options: the other arguments of `pucl.scorer`.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.scorer(**options)
 
     def summary(self) -> str:
         """What it was trained on, what it picked and why, and how good it is estimated to be."""
