@@ -33,6 +33,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "pseudo-labellers": "pucl.pseudo_labels",
         "heads": "pucl.heads",
         "baselines": "pucl.baselines",
+        "statements": "pucl.theory",
     }
 )
 INPUTS = ("image", "table", "vector")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pucl.cli.options import (
-    MAX_ROWS,
     MODEL,
     OUTPUT,
     TRAINING,
@@ -43,6 +42,7 @@ from pucl.cli.signing import respell
 from pucl.errors import bad_argument
 
 if TYPE_CHECKING:
+    from pucl.models.record import Sampling
     from pucl.selection import Verdict
 
 REQUIRED = ("useful", "weak")
@@ -173,6 +173,8 @@ def fit(
     Example: pucl fit pictures/ --positives positives.txt --out model
 
     Example: pucl fit mail.csv --label known --text subject,body --out model
+
+    Example: pucl fit 'visits/*.parquet' --label known --id-column visit --rows 500000 --out model
     """
     given = {name: value for name, value in locals().items() if name not in ("data", "config", "as_json")}
     options = with_config(fit, config, {**given, "json": as_json or None})
@@ -197,9 +199,10 @@ def fit(
     )
     with resumed_later(options), ProgressLines("pucl fit") as report:
         model = fit_files(
-            data, reading(options), chosen_options, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
-            command=_command(options, config), on_progress=report, resumable=resumable(options),
+            data, reading(options), chosen_options, max_rows=options["rows"], device=options["device"],
+            on_progress=report, resumable=resumable(options),
         )  # fmt: skip
+        model = replace(model, record=replace(model.record, command=_command(options, config, model.record.sampling)))
         folder = save_model(options["out"], model)
         remove_unfinished(place_of(options))
     if options["json"]:
@@ -248,7 +251,7 @@ def prior(
 
     estimate = estimate_prior_of_files(
         data, reading(options), model=options["model"], method=_or(options["method"], "auto"),
-        max_rows=_or(options["rows"], MAX_ROWS), seed=_or(options["seed"], 0),
+        max_rows=options["rows"], seed=_or(options["seed"], 0),
     )  # fmt: skip
     if options["json"]:
         typer.echo(json.dumps(asdict(estimate)))
@@ -286,10 +289,11 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-def _command(options: Mapping[str, Any], config: Path | None) -> str:
-    """The command as it was typed, with the seed; a file of options is written out below it."""
+def _command(options: Mapping[str, Any], config: Path | None, sampling: "Sampling | None") -> str:
+    """The command as it was typed, with the seed and the number of rows; a file of options is written out below it."""
+    rows = [] if sampling is None or options["rows"] is not None else ["--rows", str(sampling.max_rows)]
     seed = [] if options["seed"] is not None else ["--seed", "0"]
-    line = shlex.join(["pucl", *sys.argv[1:], *seed])
+    line = shlex.join(["pucl", *sys.argv[1:], *rows, *seed])
     if config is None:
         return line
     stored = " ".join(part.strip() for part in config.read_text(encoding="utf-8").splitlines() if part.strip())

@@ -14,6 +14,7 @@ from pucl.encoders.frozen.embedding import embed_frozen
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.inputs import Encoder
 from pucl.heads.calibration import Calibrated
+from pucl.models.diagnosis import ModelDiagnosis, diagnose_model
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
@@ -53,6 +54,13 @@ class Model:
         """The record as a dictionary, under its old name."""
         warn_renamed("pucl.Model", "about", "record")
         return self.record.to_dict()
+
+    def diagnose(self) -> ModelDiagnosis:
+        """What the fit found of embedding and labels, and what theory says of them, as ``pucl diagnose`` shows it.
+
+        `pucl.diagnose` does so for embeddings and labels of one's own. No rows are needed: the evidence has enough.
+        """
+        return diagnose_model(self.record, self.evidence)
 
     def embed(self, rows: Tensor) -> Tensor:
         """Embeddings (n, k), of length 1, of rows as `schema.encode` gives them."""

@@ -19,6 +19,9 @@ class TrainConfig:
     Attributes:
         epochs: passes over the data.
         batch_size: samples per step (two views each), over all processes together.
+        chunk_size: samples, over all processes together, that go through the encoder at a time, while the loss sees the
+            whole batch (cached gradients): the memory of a small batch for the gradient of a large one, in up to twice
+            the time. Batch norm in the encoder then takes its statistics from a chunk. None: the whole batch at once.
         optimiser: ``"lars"``, ``"sgd"`` or ``"adamw"``.
         learning_rate: at the top of the schedule.
         final_learning_rate: where the cosine ends.
@@ -43,6 +46,7 @@ class TrainConfig:
 
     epochs: int = 300
     batch_size: int = 1024
+    chunk_size: int | None = None
     optimiser: Literal["lars", "sgd", "adamw"] = "lars"
     learning_rate: float = 1.2
     final_learning_rate: float = 1e-5
@@ -81,3 +85,17 @@ class TrainConfig:
             check_positive(OWNER, "clip", self.clip)
         if self.labelled_share is not None:
             check_share(OWNER, "labelled_share", self.labelled_share)
+        if self.chunk_size is not None:
+            self._check_chunks(check_count(OWNER, "chunk_size", self.chunk_size, low=2))
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks a batch has."""
+        return self.batch_size // (self.chunk_size or self.batch_size)
+
+    def _check_chunks(self, size: int) -> None:
+        if self.batch_size % size:
+            raise bad_argument(OWNER, "chunk_size", f"a divisor of batch_size ({self.batch_size:,})", size)
+        for name in ("compile", "capture"):  # the second pass runs inside the backward pass, where neither reaches
+            if getattr(self, name):
+                raise bad_argument(OWNER, name, "left out with chunk_size", True)
