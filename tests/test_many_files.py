@@ -250,6 +250,19 @@ def test_the_command(pucl: Command, folder: Path, data: Path, tmp_path: Path) ->
     assert bad.code == 1 and bad.err == "pucl predict: b.csv: unknown column of b.csv 'city': known: age\n"
 
 
+def test_all_rows_in_one_file_where_one_is_asked_for(pucl: Command, folder: Path, data: Path, tmp_path: Path) -> None:
+    (data / "notes.txt").unlink()  # with it the folder would be one of texts
+    assert pucl("predict", folder, data, "--top", "5", "--out", "all.parquet").out.startswith("5 of 80 rows")
+    together = pq.read_table(tmp_path / "all.parquet")
+    pucl("predict", folder, data, "--out", "each")
+    parts = [
+        pd.read_csv(tmp_path / "each" / name) if name == "b.csv" else pd.read_parquet(tmp_path / "each" / name)
+        for name in RESULTS
+    ]
+    assert together["probability"].to_pylist() == pytest.approx(pd.concat(parts)["probability"].tolist(), abs=1e-8)
+    assert sum(together["label"].to_pylist()) == 5
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
