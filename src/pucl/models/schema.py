@@ -98,7 +98,8 @@ class Schema:
             raise bad_argument(owner, "resize", f"left out for a model of kind {self.kind!r}", resize)
         path = Path(source) if isinstance(source, str | Path) else None
         folder = path is not None and path.is_dir() and (self.kind == "image" or not is_of_tables(path))
-        size = self.shape[1:] if self.kind == "image" and (folder or isinstance(source, OwnData)) and (resize or self.resize) else None
+        images = self.kind == "image" and (folder or isinstance(source, OwnData))
+        size = self.shape[1:] if images and (resize or self.resize) else None
         if isinstance(source, OwnData):
             return self._as_trained(source.rows, size, owner)
         named_file = path is not None and path.suffix.lower() not in ARRAYS
