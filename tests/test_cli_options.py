@@ -23,6 +23,8 @@ BASE = {
     "predict": ("predict", "model", "people.csv", "--out", "s.csv"),
     "embed": ("embed", "model", "people.csv", "--out", "z.parquet"),
     "inspect": ("inspect",),
+    "diagnose": ("diagnose",),
+    "theory": ("theory",),
     "report": ("report", "model"),
     "prior": ("prior", "people.csv", "--label", "known"),
     "export": ("export", "model"),
@@ -49,7 +51,7 @@ SHARED = (
     ("--categorical", ("nope",), "--categorical: unknown column of people.csv 'nope': "),
     ("--size", ("8",), "--size must be left out for data other than a folder of images"),
     ("--rows", ("0", "-1"), "--rows must be a whole number ≥ 1"),
-    ("--rows", ("5",), "--rows must be more than the 20 labelled positives"),
+    ("--rows", ("3",), "--rows must be a whole number ≥ 4"),
     ("--seed", ("-1",), "--seed must be a whole number ≥ 0; got -1"),
     ("--config", ("nope.toml",), "--config must be a TOML file that exists; got 'nope.toml'"),
 )
@@ -102,6 +104,10 @@ WRONG: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("pretrain", "--keep", ("0",), "--keep must be a whole number ≥ 1; got 0"),
     ("pretrain", "--out", ("people.csv",), "--out must be a folder; got the file people.csv"),
     ("list", "", ("losess",), "FAMILY: unknown family 'losess': did you mean 'losses'?"),
+    ("theory", "", ("label_nose",), "NAMES: unknown statement 'label_nose': did you mean 'label_noise'"),
+    ("theory", "--format", ("html",), "--format: unknown format 'html': "),
+    ("theory", "--seed", ("-1",), "--seed must be a whole number ≥ 0; got -1"),
+    ("diagnose", "", ("people.csv",), "MODEL must be a model folder, with model.json in it; got 'people.csv'"),
     ("demo", "--seed", ("-1",), "--seed must be a whole number ≥ 0; got -1"),
     ("demo", "--out", ("people.csv",), "--out must be a folder that can be written to"),
     ("data prepare", "", ("cifar",), "NAME: unknown data set 'cifar': did you mean 'cifar"),
@@ -187,7 +193,10 @@ def test_folders_and_arrays(pucl: Command, tmp_path: Path) -> None:
         (("pictures", "--positives", "people.csv"), "--positives must be files in pictures; got 60 unknown"),
         (("v.npz", "--key", "c", "--label", "b"), "--key: unknown array of v.npz 'c': known: a, b"),
         (("v.npz", "--key", "a", "--label", "b"), "array 'b': the labels must be 0 or 1, with at least one labelled"),
-        (("nope.csv", "--label", "known"), "DATA must be a folder of images or .txt files, or a file that exists: "),
+        (
+            ("nope.csv", "--label", "known"),
+            "DATA must be a folder of images, .txt files or tables, a pattern such as 'data/*.parquet', or a file ",
+        ),
         (("people.csv",), "the labelled positives must be given: --positives, --label, or files in the folders "),
     ):
         check(pucl("fit", *words, "--out", "m"), "fit", message)

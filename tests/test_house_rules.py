@@ -19,7 +19,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("errors", "files"),
     ("deprecation",),
-    ("registry", "labels", "seeds", "device", "weights"),
+    ("registry", "labels", "seeds", "device", "weights", "cache"),
     ("distributed", "numerics"),
     ("engines",),
     ("texts",),

@@ -245,6 +245,8 @@ def test_the_command(pucl: Command, folder: Path, data: Path, tmp_path: Path) ->
         f"4 files written, 0 there already: 80 rows\nEmbeddings: {tmp_path}/z\n"
     )
     assert pucl("embed", folder, data / "b.csv", "--out", "z.parquet").out == "20 rows\nEmbeddings: z.parquet\n"
+    one = pucl("predict", folder, f"{data}/*.csv", "--top", "3", "--out", "one.csv")  # of all rows
+    assert one.out.startswith("3 of 20 rows labelled positive (the 3 best)") and (tmp_path / "one.csv").is_file()
     (data / "b.csv").write_text("age\n1\n", encoding="utf-8")
     bad = pucl("predict", folder, data, "--out", "out")
     assert bad.code == 1 and bad.err == "pucl predict: b.csv: unknown column of b.csv 'city': known: age\n"

@@ -11,8 +11,9 @@ import torch
 
 from model_examples import random_model, resign
 from pucl.errors import InputError
+from pucl.models.describe import describe
 from pucl.models.folder import load_model, read_card, save_model
-from pucl.models.record import METRICS, FitRecord, within_bounds
+from pucl.models.record import METRICS, FitRecord, RowCounts, Sampling, within_bounds
 from pucl.models.schema import Schema
 from pucl.selection import PUScores
 from pucl.selection.scores import Estimate
@@ -64,19 +65,43 @@ def with_negatives() -> FitRecord:
     return replace(record, rows=rows, metrics=replace(record.metrics, **known))
 
 
+def of_a_sample() -> FitRecord:
+    record = record_of(table())
+    all_rows = RowCounts(9_000_000, record.rows.labelled, 9_000_000 - record.rows.labelled)
+    return replace(record, sampling=Sampling(all_rows, "file and row number", 3, 1_000, "1,000 rows were asked for."))
+
+
 RAW = {"encoder": "raw", "objective": None, "labeller": "cvir", "head": "linear", "fine_tuned": None}
 
 
 @pytest.mark.parametrize(
     "record",
-    [record_of(image()), record_of(table()), bare_record(), bounded_record(table()), with_negatives()],
-    ids=["image", "table", "bare", "bound", "negatives"],
+    [record_of(image()), record_of(table()), bare_record(), bounded_record(table()), with_negatives(), of_a_sample()],
+    ids=["image", "table", "bare", "bound", "negatives", "sample"],
 )
 def test_a_record_comes_back_from_json(record: FitRecord) -> None:
     content = json.loads(json.dumps(record.to_dict(), allow_nan=False))
     found = FitRecord.from_dict(content)
     assert found == record and found.to_dict() == record.to_dict()
     assert type(found.metrics) is type(record.metrics)
+
+
+def test_what_a_sample_says_of_all_rows() -> None:
+    record = of_a_sample()
+    assert record.all_rows.unlabelled > 1_000 * record.rows.unlabelled and record_of(table()).all_rows == record.rows
+    assert "sampling" not in record_of(table()).to_dict()
+    lines = describe(record).splitlines()
+    n_p, n_u = record.rows.labelled, record.rows.unlabelled
+    assert lines[0].startswith(f"Data: 9,000,000 rows (table), {n_p} of them labelled positives.")
+    (sample,) = (line for line in lines if line.startswith("Learned from "))
+    assert sample == (
+        f"Learned from {record.rows.n} of them: all {n_p} labelled positives and a random {n_u} of "
+        f"{9_000_000 - n_p:,} unlabelled rows ({100 * n_u / (9_000_000 - n_p):.2g} %), drawn by file and row number "
+        "with seed 3. 1,000 rows were asked for."
+    )
+    (share,) = (line for line in lines if line.startswith("Positives among the unlabelled rows: "))
+    expected = record.prior.value * record.all_rows.unlabelled
+    assert share.endswith(f" Of all {9_000_000 - n_p:,} unlabelled rows that is about {expected:,.0f}.")
 
 
 def test_what_only_a_bound_on_the_share_leaves() -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from pucl.estimators import PriorEstimator, PseudoLabeller, PUBaseline, PUClassifier, PUEncoder, pu_scorer
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
-    from pucl.heads.finetune import TuneConfig, fine_tune, self_train
+    from pucl.heads.finetune import fine_tune, self_train
+    from pucl.heads.momentum import MomentumConfig, momentum_train
+    from pucl.heads.tuning import TuneConfig
     from pucl.labels import check_labels
     from pucl.losses import ContrastiveLoss, contrastive_loss
     from pucl.metrics import evaluate
@@ -43,6 +45,7 @@ _HOME = (
     ("Dataset", "pucl.data"),
     ("InputError", "pucl.errors"),
     ("Model", "pucl.models.model"),
+    ("MomentumConfig", "pucl.heads.momentum"),
     ("OwnData", "pucl.data.own"),
     ("PUBaseline", "pucl.estimators"),
     ("PUClassifier", "pucl.estimators"),
@@ -60,7 +63,7 @@ _HOME = (
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
-    ("TuneConfig", "pucl.heads.finetune"),
+    ("TuneConfig", "pucl.heads.tuning"),
     ("check_labels", "pucl.labels"),
     ("contrastive_loss", "pucl.losses"),
     ("diagnose", "pucl.selection"),
@@ -75,6 +78,7 @@ _HOME = (
     ("load_encoder", "pucl.encoders.saved"),
     ("load_model", "pucl.models.folder"),
     ("make_pu", "pucl.data.pu_split"),
+    ("momentum_train", "pucl.heads.momentum"),
     ("observe", "pucl.data.observe"),
     ("pretrain", "pucl.training"),
     ("pseudo_label", "pucl.pseudo_labels"),
@@ -98,6 +102,7 @@ __all__ = [
     "Dataset",
     "InputError",
     "Model",
+    "MomentumConfig",
     "OwnData",
     "PUBaseline",
     "PUClassifier",
@@ -130,6 +135,7 @@ __all__ = [
     "load_encoder",
     "load_model",
     "make_pu",
+    "momentum_train",
     "observe",
     "pretrain",
     "pseudo_label",

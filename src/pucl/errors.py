@@ -26,6 +26,7 @@ ENTRY: Mapping[str, str] = MappingProxyType(
         "priors": "prior estimator",
         "heads": "head",
         "baselines": "baseline",
+        "statements": "statement",
     }
 )
 

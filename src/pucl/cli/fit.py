@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pucl.cli.options import (
-    MAX_ROWS,
     MODEL,
     OUTPUT,
     TRAINING,
@@ -41,11 +40,14 @@ from pucl.cli.options import (
 )  # fmt: skip
 from pucl.cli.signing import respell
 from pucl.errors import bad_argument
+from pucl.fitting.modes import NAMED
 
 if TYPE_CHECKING:
+    from pucl.models.record import Sampling
     from pucl.selection import Verdict
 
 REQUIRED = ("useful", "weak")
+FINE_TUNE_ON = tuple(NAMED)
 WORSE_THAN_REQUIRED = 3  # exit code of --require
 KNOWN = "--prior to 'pucl fit'"  # where a known π goes
 CHOICES = (
@@ -126,6 +128,14 @@ def fit(
             rich_help_panel=TRAINING,
         ),
     ] = None,
+    fine_tune_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Fine-tune on labels that are fixed, renewed or moving, or compare all (default: fixed and renewed).",
+            autocompletion=words(*FINE_TUNE_ON),
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(help="Seconds that the fit may take, about (default: no limit).", rich_help_panel=TRAINING),
@@ -173,6 +183,8 @@ def fit(
     Example: pucl fit pictures/ --positives positives.txt --out model
 
     Example: pucl fit mail.csv --label known --text subject,body --out model
+
+    Example: pucl fit 'visits/*.parquet' --label known --id-column visit --rows 500000 --out model
     """
     given = {name: value for name, value in locals().items() if name not in ("data", "config", "as_json")}
     options = with_config(fit, config, {**given, "json": as_json or None})
@@ -180,6 +192,10 @@ def fit(
         raise bad_argument("pucl fit", "--out", "given, on the command line or in the file of --config", None)
     if options["require"] not in (None, *REQUIRED):
         raise bad_argument("pucl fit", "--require", " or ".join(REQUIRED), options["require"])
+    if options["fine_tune_on"] not in (None, *FINE_TUNE_ON):
+        raise bad_argument("pucl fit", "--fine-tune-on", " or ".join(FINE_TUNE_ON), options["fine_tune_on"])
+    if options["fine_tune_on"] is not None and options["fine_tune"] is False:
+        raise bad_argument("pucl fit", "--fine-tune-on", "left out with --no-fine-tune", options["fine_tune_on"])
     from dataclasses import replace
 
     from pucl.cli.resume import check_place, place_of, resumable, resumed_later
@@ -192,14 +208,17 @@ def fit(
 
     check_place(options)
     chosen = {name: options[name] for name in CHOICES if options[name] is not None}
+    if options["fine_tune_on"] is not None:
+        chosen["fine_tune"] = options["fine_tune_on"]
     chosen_options = FitOptions(
         **chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit"
     )
     with resumed_later(options), ProgressLines("pucl fit") as report:
         model = fit_files(
-            data, reading(options), chosen_options, max_rows=_or(options["rows"], MAX_ROWS), device=options["device"],
-            command=_command(options, config), on_progress=report, resumable=resumable(options),
+            data, reading(options), chosen_options, max_rows=options["rows"], device=options["device"],
+            on_progress=report, resumable=resumable(options),
         )  # fmt: skip
+        model = replace(model, record=replace(model.record, command=_command(options, config, model.record.sampling)))
         folder = save_model(options["out"], model)
         remove_unfinished(place_of(options))
     if options["json"]:
@@ -248,7 +267,7 @@ def prior(
 
     estimate = estimate_prior_of_files(
         data, reading(options), model=options["model"], method=_or(options["method"], "auto"),
-        max_rows=_or(options["rows"], MAX_ROWS), seed=_or(options["seed"], 0),
+        max_rows=options["rows"], seed=_or(options["seed"], 0),
     )  # fmt: skip
     if options["json"]:
         typer.echo(json.dumps(asdict(estimate)))
@@ -286,10 +305,11 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-def _command(options: Mapping[str, Any], config: Path | None) -> str:
-    """The command as it was typed, with the seed; a file of options is written out below it."""
+def _command(options: Mapping[str, Any], config: Path | None, sampling: "Sampling | None") -> str:
+    """The command as it was typed, with the seed and the number of rows; a file of options is written out below it."""
+    rows = [] if sampling is None or options["rows"] is not None else ["--rows", str(sampling.max_rows)]
     seed = [] if options["seed"] is not None else ["--seed", "0"]
-    line = shlex.join(["pucl", *sys.argv[1:], *seed])
+    line = shlex.join(["pucl", *sys.argv[1:], *rows, *seed])
     if config is None:
         return line
     stored = " ".join(part.strip() for part in config.read_text(encoding="utf-8").splitlines() if part.strip())

@@ -1,4 +1,4 @@
-"""What there is to see of a model, and its other form: ``pucl inspect``, ``report`` and ``export``."""
+"""What there is to see of a model, and its other form: ``pucl inspect``, ``diagnose``, ``report`` and ``export``."""
 
 import json
 from pathlib import Path
@@ -28,6 +28,19 @@ def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
     written = f"Saved by pucl {card.written_by} (format {card.format})."
     shown = in_words_of_fit(describe(card.record, option="--prior"))
     typer.echo(f"{shown}\nInput: {columns}.\n{written}")
+
+
+def diagnose(model: ModelFolder, as_json: AsJson = False) -> None:
+    """Show what theory says of a model's data and embedding: label noise, κ, separation; unknowns are called so.
+
+    It works from the model folder alone. pucl.diagnose does the same for embeddings and labels in Python.
+
+    Example: pucl diagnose model
+    """
+    from pucl.models.folder import load_model
+
+    found = load_model(model).diagnose()
+    typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
 
 
 def report(

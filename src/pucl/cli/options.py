@@ -13,8 +13,6 @@ from pucl.errors import InputError, bad_argument, unknown_name
 if TYPE_CHECKING:
     from pucl.data.own import ReadOptions
 
-MAX_ROWS = 200_000  # used unless --rows says otherwise
-
 
 def names_of(*families: str, also: tuple[str, ...] = ()) -> Callable[[str], list[str]]:
     """Completion of an option: the entries of registered families, and the words in `also`."""
@@ -43,7 +41,8 @@ DATA, MODEL, TRAINING, OUTPUT, CLUSTER = "Data", "Model", "Training", "Output", 
 Data = Annotated[
     str,
     typer.Argument(
-        help="A table (.csv, .tsv, .xlsx, .parquet, .arrow), an array (.npy, .npz) or a folder of images or .txt files."
+        help="A table (.csv, .tsv, .xlsx, .parquet, .arrow), a folder of such files or a pattern in quotes "
+        "('data/*.parquet'); an array (.npy, .npz); or a folder of images or .txt files."
     ),
 ]
 ModelFolder = Annotated[Path, typer.Argument(help="A folder that 'pucl fit' wrote.")]
@@ -112,7 +111,7 @@ Rows = Annotated[
     int | None,
     typer.Option(
         help="Use at most this many rows: all known positives and negatives and a random sample of the others "
-        f"(default: {MAX_ROWS:,}).",
+        "(default: by memory and time, at most 200,000).",
         rich_help_panel=DATA,
     ),
 ]

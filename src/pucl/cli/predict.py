@@ -50,7 +50,11 @@ def predict(
     model: ModelFolder,
     data: Rows,
     out: Annotated[
-        str, typer.Option(help="File for the scores, .parquet or .csv; of many files a folder.", rich_help_panel=OUTPUT)
+        str,
+        typer.Option(
+            help="File for the scores, .parquet or .csv; or a folder: one for each file.",
+            rich_help_panel=OUTPUT,
+        ),
     ],
     id_column: IdColumn = None,
     key: Key = None,
@@ -97,7 +101,7 @@ def predict(
 
     how: dict[str, Any] = {"batch_size": batch_size, "id_column": id_column, "key": key, "strict": strict}
     how |= {"top": top, "threshold": threshold, "recall": recall, "precision": precision}
-    if many := _many(model, data, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
+    if many := _many(model, data, out, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
         with _progress("pucl predict", "scoring") as report:
             done = score_files(model, data, out, device=device, on_progress=report, **many, **how)
         _say(done, "pucl predict", as_json=as_json)
@@ -119,7 +123,11 @@ def embed(
     model: ModelFolder,
     data: Rows,
     out: Annotated[
-        str, typer.Option(help="File for the embeddings, .parquet; of many files a folder.", rich_help_panel=OUTPUT)
+        str,
+        typer.Option(
+            help="File for the embeddings, .parquet; or a folder: one for each file.",
+            rich_help_panel=OUTPUT,
+        ),
     ],
     id_column: IdColumn = None,
     key: Key = None,
@@ -148,7 +156,7 @@ def embed(
     from pucl.models.source import ModelSource
 
     how: dict[str, Any] = {"batch_size": batch_size, "id_column": id_column, "key": key, "strict": strict}
-    if many := _many(model, data, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
+    if many := _many(model, data, out, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
         with _progress("pucl embed", "embedding") as report:
             done = embed_files(model, data, out, device=device, on_progress=report, **many, **how)
         _say(done, "pucl embed", as_json=as_json)
@@ -162,14 +170,20 @@ def embed(
 
 
 def _many(
-    model: Any, data: str, shard: str | None, engine: str | None, address: str | None, **of_images: bool | None
+    model: Any,
+    data: str,
+    out: str,
+    shard: str | None,
+    engine: str | None,
+    address: str | None,
+    **of_images: bool | None,
 ) -> dict[str, Any]:
     """Who works on many files; nothing where there is only one source, which is no such work."""
     from pucl.engines import Engine
     from pucl.errors import bad_argument
     from pucl.models.many_files import SHARDS, are_many
 
-    if shard is None and engine is None and address is None and not are_many(model, data):
+    if shard is None and engine is None and address is None and not are_many(model, data, out):
         return {}
     for option, value in of_images.items():
         if value:

@@ -36,7 +36,12 @@ class PUSample:
     @property
     def kappa(self) -> float:
         """κ = π(1 − π) / (1 + γ), the factor in the bias of sCL-PU (th:scl_pu_bias)."""
-        return self.prior * (1 - self.prior) / (1 + self.gamma)
+        return kappa(self.prior, self.gamma)
+
+
+def kappa(prior: float, gamma: float) -> float:
+    """κ = π(1 − π) / (1 + γ) of th:scl_pu_bias, from the share π of positives in U and γ = n_P / n_U."""
+    return prior * (1 - prior) / (1 + gamma)
 
 
 def make_pu(

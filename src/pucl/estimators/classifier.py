@@ -73,6 +73,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         learning_rate: of the encoder's training.
         fine_tune: at the end train encoder and head together, once on fixed pseudo-labels and once on labels that the
             network renews; keep whichever ranks hidden positives higher, or the frozen encoder if it is clearly better.
+            ``"fixed"``, ``"renewed"`` or ``"moving"`` (`pucl.momentum_train`, twice as slow) tries that alone,
+            ``"all"`` all three.
         time_limit: seconds that a fit may take, about; rankers and epochs for which there is no time are left out, and
             `reasons_` says so. The fastest ranker is fitted in any case.
         tune: how far an encoder that you already have is tuned: ``"frozen"``, ``"head"`` (a contrastive projection of
@@ -139,7 +141,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
-        fine_tune: bool = False,
+        fine_tune: bool | str = False,
         time_limit: float | None = None,
         tune: str | None = None,
         download: bool = False,

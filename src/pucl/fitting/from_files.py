@@ -1,14 +1,14 @@
 """From files and folders to a model, or to an estimate of π."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pucl.data.own import OwnData, ReadOptions, sample
+from pucl.data.own import ReadOptions
 from pucl.data.own.batch import load
 from pucl.device import pick_device
 from pucl.errors import check_count
@@ -20,6 +20,7 @@ from pucl.fitting.gather import gather
 from pucl.fitting.plan import AUTO, FitOptions
 from pucl.fitting.progress import OnProgress, StageProgress
 from pucl.fitting.resuming import Resumable
+from pucl.fitting.sampling import read_rows
 from pucl.fitting.text_views import text_views
 from pucl.models.folder import load_model
 from pucl.models.model import Model
@@ -34,7 +35,7 @@ def fit_files(
     reading: ReadOptions,
     options: FitOptions,
     *,
-    max_rows: int,
+    max_rows: int | None = None,
     device: str | None = None,
     command: str | None = None,
     on_progress: OnProgress | None = None,
@@ -46,18 +47,20 @@ def fit_files(
         source: what `pucl.read` takes.
         reading: how to read it.
         options: what the user chose.
-        max_rows: the largest number of rows to learn from: all labelled positives and confirmed
-            negatives, and a random sample of the others.
+        max_rows: the largest number of rows to learn from: all labelled positives and confirmed negatives, and a
+            random sample of the others, see `read_rows`; chosen by memory and time when not given.
         device: where to train.
         command: the command line, for the report.
         on_progress: called with how far the stages are.
         resumable: where the fit saves itself, see `pucl.fitting.fit.fit`.
     """
     pick_device(device)  # before anything is read
-    if on_progress is not None:
-        on_progress(StageProgress("reading"))
+    tell = _reading_told(on_progress)
+    tell(0)
     with _recorded_warnings() as texts:
-        data, n_rows = _read_some(source, reading, max_rows, options.seed)
+        data, sampling = read_rows(
+            source, reading, max_rows, seed=options.seed, time_limit=options.time_limit, on_rows=tell
+        )
         content = load(data.rows)
         schema, rows = learn_schema(
             data, content=content, categorical=reading.categorical, text_columns=reading.text_columns,
@@ -72,11 +75,14 @@ def fit_files(
     if on_progress is not None:
         on_progress(StageProgress("saving"))
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
+    if sampling is not None:
+        evidence = replace(evidence, n_unlabelled=sampling.rows.unlabelled)
     record = replace(
         fitted.model.record,
         warnings=tuple(dict.fromkeys([*texts, *fitted.model.record.warnings])),
         source=Path(source).name,
-        source_rows=n_rows,
+        source_rows=len(data) if sampling is None else sampling.rows.n,
+        sampling=sampling,
         id_column=reading.id_column,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=command,
@@ -84,15 +90,25 @@ def fit_files(
     return replace(fitted.model, record=record, evidence=evidence)
 
 
+def _reading_told(on_progress: OnProgress | None) -> Callable[[int], None]:
+    """Reports how many rows were read."""
+
+    def tell(n_rows: int) -> None:
+        if on_progress is not None:
+            on_progress(StageProgress("reading", detail=f"{n_rows:,} rows" if n_rows else ""))
+
+    return tell
+
+
 def estimate_prior_of_files(
-    source: str | Path, reading: ReadOptions, *, model: str | Path | None, method: str, max_rows: int, seed: int
+    source: str | Path, reading: ReadOptions, *, model: str | Path | None, method: str, max_rows: int | None, seed: int
 ) -> PriorEstimate:
     """Estimate π of a file or a folder, from the embedding of a model or from the rows; ``"auto"`` as a fit does."""
     if method != AUTO:
         get("priors", method)
     check_count("pucl", "seed", seed, low=0)
     loaded = load_model(model) if model is not None else None
-    data, _ = _read_some(source, reading, max_rows, seed)
+    data, _ = read_rows(source, reading, max_rows, seed=seed)
     if loaded is not None:
         z = loaded.embed(loaded.schema.rows(data))
     else:
@@ -101,13 +117,6 @@ def estimate_prior_of_files(
             return prior_of_table(rows_to_rank(schema, rows, schema.features(rows), data.s, data.negative, seed)[0])
         z = encode_raw(schema.features(rows), CPU).z
     return estimate_prior(z, data.s, method=method, negatives=data.negative, seed=seed)
-
-
-def _read_some(source: str | Path, reading: ReadOptions, max_rows: int, seed: int) -> tuple[OwnData, int]:
-    """At most `max_rows` rows with all positives and negatives that are known, and the number of rows in the source."""
-    check_count("pucl", "rows", max_rows)
-    data = reading.read(source)
-    return (sample(data, max_rows, seed=seed, keep_positives=True) if len(data) > max_rows else data), len(data)
 
 
 @contextmanager

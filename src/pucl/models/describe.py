@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from pucl.models.record import Choices, FitRecord, RowCounts
+from pucl.models.record import Choices, FitRecord, RowCounts, Sampling
 from pucl.priors import PriorEstimate
 from pucl.selection.lift import Lift
 from pucl.selection.scores import Estimate, PUScores, RankingScores
@@ -19,8 +19,9 @@ def describe(record: FitRecord, *, option: str = "prior=") -> str:
     `option` is how the user passes π: an argument, or an option of the command.
     """
     lines = [
-        f"Data: {record.rows.n:,} rows ({record.kind}), {_known(record.rows)}.",
-        f"Positives among the unlabelled rows: {describe_prior(record.prior, option=option)}.",
+        f"Data: {record.all_rows.n:,} rows ({record.kind}), {_known(record.all_rows)}.",
+        *([] if record.sampling is None else [f"Learned from {describe_sample(record.rows, record.sampling)}"]),
+        f"Positives among the unlabelled rows: {describe_prior(record.prior, option=option)}.{_of_all(record)}",
     ]
     lines[1:1] = _list("Warnings", record.warnings)  # before anything that sounds good
     if record.metrics is not None:
@@ -47,6 +48,27 @@ def _with_share(record: FitRecord) -> str:
 def _known(rows: RowCounts) -> str:
     labelled = f"{rows.labelled:,} of them labelled positives"
     return f"{labelled} and {rows.negative:,} confirmed negatives" if rows.negative else labelled
+
+
+def describe_sample(rows: RowCounts, sampling: Sampling) -> str:
+    """Which of all rows were used, drawn how, and why so many, in two sentences."""
+    kinds = (("labelled positives", "labelled"), ("confirmed negatives", "negative"), ("unlabelled rows", "unlabelled"))
+    counts = ((words, getattr(rows, kind), getattr(sampling.rows, kind)) for words, kind in kinds)
+    listed = _listed([_part(words, used, of) for words, used, of in counts if of])
+    drawn = f"drawn by {sampling.key} with seed {sampling.seed}"
+    return f"{rows.n:,} of them: {listed}, {drawn}. {sampling.reason}"
+
+
+def _part(words: str, used: int, of: int) -> str:
+    return f"all {of:,} {words}" if used == of else f"a random {used:,} of {of:,} {words} ({100 * used / of:.2g} %)"
+
+
+def _of_all(record: FitRecord) -> str:
+    """How many of all unlabelled rows the share of a sample means."""
+    if record.sampling is None:
+        return ""
+    n, about = record.all_rows.unlabelled, "at most" if record.prior.is_bound else "about"
+    return f" Of all {n:,} unlabelled rows that is {about} {record.prior.value * n:,.0f}."
 
 
 def describe_prior(prior: PriorEstimate, *, option: str = "prior=") -> str:

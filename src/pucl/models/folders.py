@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pucl.data.own.batch import need
+from pucl.data.own.files import is_pattern
 from pucl.data.own.scan import SUFFIXES
 from pucl.errors import Described, InputError, RunError, bad_argument
 from pucl.files import replace_file
@@ -149,11 +150,6 @@ def find_tables(source: str, owner: str, filesystem: Any = None) -> tuple[Folder
         allowed = f"a pattern, a folder or a file with tables ({', '.join(READ)})"
         raise bad_argument(owner, "source", allowed, Described(f"{source!r}, where there are none"))
     return folder, dict(sorted(found.items()))
-
-
-def is_pattern(source: str) -> bool:
-    """Whether a path has wildcards and is not the name of a file as it stands."""
-    return any(mark in source for mark in WILD) and not Path(source).exists()
 
 
 def _split(source: str) -> tuple[str, str]:

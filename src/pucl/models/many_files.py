@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pucl.data.own.files import is_pattern
 from pucl.data.own.rules import ColumnWarning
 from pucl.engines import HERE, Engine
 from pucl.engines.ray_pool import run_on_ray
 from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
 from pucl.models.folder import read_card
-from pucl.models.folders import READ, Folder, find_tables, is_pattern
+from pucl.models.folders import READ, Folder, find_tables
 from pucl.models.labelling import LabelRule
 from pucl.models.places import check_folder
 from pucl.models.scoring import SUFFIXES, embed_to_file, joined, score_to_file
@@ -85,9 +86,16 @@ class _Work:
         return name if PurePosixPath(name).suffix.lower() in kinds else f"{name}.parquet"
 
 
-def are_many(model: str | Path, source: str) -> bool:
-    """Whether a source is many files for a model: a pattern, an address, or a folder with tables for one of tables."""
-    if "://" in source or is_pattern(source):
+def are_many(model: str | Path, source: str, out: str) -> bool:
+    """Whether each file of a source gets one of its own: of a pattern, an address or a folder with tables.
+
+    Where `out` is the name of a file, the files of a source on this machine are one table.
+    """
+    if "://" in source or "://" in out:
+        return True
+    if PurePosixPath(out).suffix.lower() in SUFFIXES:
+        return False
+    if is_pattern(source):
         return True
     schema, folder = read_card(model).schema, Path(source)
     if not folder.is_dir() or schema.kind == "image" or schema.only_text is not None:

@@ -15,6 +15,7 @@ from pucl.encoders.frozen.embedding import CPU, embed_frozen
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.inputs import Encoder
 from pucl.heads.calibration import Calibrated
+from pucl.models.diagnosis import ModelDiagnosis, diagnose_model
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
@@ -75,6 +76,13 @@ class Model:
         from pucl.models.scorer import scorer
 
         return scorer(self, **options)
+
+    def diagnose(self) -> ModelDiagnosis:
+        """What the fit found of embedding and labels, and what theory says of them, as ``pucl diagnose`` shows it.
+
+        `pucl.diagnose` does so for embeddings and labels of one's own. No rows are needed: the evidence has enough.
+        """
+        return diagnose_model(self.record, self.evidence)
 
     def embed(self, rows: Tensor) -> Tensor:
         """Embeddings (n, k), of length 1, of rows as `schema.encode` gives them."""

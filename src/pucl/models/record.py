@@ -33,6 +33,25 @@ class RowCounts:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """How the rows of a fit were drawn from those of the source: of every kind all, or a uniform random sample.
+
+    Attributes:
+        rows: how many rows the source has.
+        key: what decides whether a row is drawn, together with the seed: its id, or its file and its number there.
+        seed: of the draw.
+        max_rows: how many were to be drawn.
+        reason: why so many, a sentence.
+    """
+
+    rows: RowCounts
+    key: str
+    seed: int
+    max_rows: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class TrainingChoices:
     """How the encoder was trained."""
 
@@ -123,7 +142,7 @@ class FitRecord:
 
     Attributes:
         kind: of the rows.
-        rows: how many there were.
+        rows: how many the model has learned from.
         prior: π with its interval, or a bound on it, and the method that gave them.
         choices: what was picked.
         reasons: why, a sentence each.
@@ -148,6 +167,7 @@ class FitRecord:
         created: when, as an ISO time.
         command: how to do it again: the command, or the call in Python.
         versions: of what computed it, by name: Python, torch, numpy and scikit-learn.
+        sampling: how the rows were drawn from those of the source; None where all were used.
     """
 
     kind: Kind
@@ -174,6 +194,12 @@ class FitRecord:
     created: str | None = None
     command: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    sampling: Sampling | None = None
+
+    @property
+    def all_rows(self) -> RowCounts:
+        """How many rows the source has, of which the model may have learned from a sample."""
+        return self.rows if self.sampling is None else self.sampling.rows
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it; `from_dict` gives back an equal record."""
@@ -200,6 +226,7 @@ class FitRecord:
             "seconds": self.seconds,
             "versions": dict(self.versions),
             **{name: getattr(self, name) for name in FROM_FILES},
+            **({} if self.sampling is None else {"sampling": asdict(self.sampling)}),
         }
 
     @classmethod
@@ -267,12 +294,18 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         created=optional(text, content.get("created")),
         command=optional(text, content.get("command")),
         versions={text(name): text(number) for name, number in content.get("versions", {}).items()},
+        sampling=optional(_sampling, content.get("sampling")),
     )
 
 
 def _rows(content: Mapping[str, Any]) -> RowCounts:
     n, labelled, unlabelled = (whole(content[name]) for name in ("n", "labelled", "unlabelled"))
     return RowCounts(n, labelled, unlabelled, whole(content.get("negative", 0)))  # 0 in models without the field
+
+
+def _sampling(content: Mapping[str, Any]) -> Sampling:
+    key, reason = text(content["key"]), text(content["reason"])
+    return Sampling(_rows(content["rows"]), key, whole(content["seed"]), whole(content["max_rows"]), reason)
 
 
 def _choices(content: Mapping[str, Any]) -> Choices:

@@ -15,7 +15,7 @@ def write_report(path: str | Path, model: Model) -> Path:
     """Write the report of a model to `path`, whole or not at all; laying out the points takes some seconds."""
     if model.evidence is None:
         raise bad_argument("pucl.report", "model", "one with the evidence of its fit", Described("one without"))
-    page = render(model.record, lay_out(model.evidence, model.record.seed), model.schema)
+    page = render(model.record, lay_out(model.evidence, model.record.seed), model.schema, model.diagnose().limits)
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

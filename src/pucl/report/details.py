@@ -6,6 +6,7 @@ from math import isfinite
 from pucl.models.record import CandidateScores, FitRecord
 from pucl.models.schema import Schema
 from pucl.report.markup import Markup, count, element, estimate, join, limited, name, percent, shorten
+from pucl.selection.limits import Limits
 from pucl.selection.scores import Estimate
 
 MAX_CANDIDATES = 60
@@ -17,6 +18,10 @@ COMPARED = (
     "Each on the rows hidden from it, ± one standard error; these need not be the same rows. “Against the chosen one” "
     "is the difference on the rows that both were judged on. To replace one that comes before it, a candidate must be "
     "higher there by more than one standard error, or two with another encoder."
+)
+FROM_THEORY = (
+    "What follows from the numbers of rows, the plausible share of positives and the embedding, by the theorems of the "
+    "paper behind pucl. It takes no label of an unlabelled row, and is about other ways to train than this model's."
 )
 AVERAGED = "The rankers with a weight are averaged; their weights follow from their AUC."
 
@@ -61,15 +66,23 @@ def diagnostics(record: FitRecord) -> Markup | None:
     return _bullets(record.diagnostics)
 
 
+def theory(limits: Limits | None) -> Markup | None:
+    """What theory says of the data and the embedding, as a list; None where it is not known."""
+    if limits is None:
+        return None
+    return join(element("p", FROM_THEORY, class_="meaning"), _bullets(limits.messages))
+
+
 def data_facts(record: FitRecord, schema: Schema | None) -> Markup:
     """Source, counts, shape, columns and fingerprint of the rows."""
     shape = None if schema is None else shorten(" × ".join(map(str, schema.shape)), 60)
     pairs = [
         ("Source", shorten(record.source, 400) if record.source else None),
-        ("Rows", count(record.rows.n)),
-        ("Labelled positives", count(record.rows.labelled)),
-        ("Unlabelled", count(record.rows.unlabelled)),
-        ("Confirmed negatives", count(record.rows.negative) if record.rows.negative else None),
+        ("Rows", count(record.all_rows.n)),
+        ("Labelled positives", count(record.all_rows.labelled)),
+        ("Unlabelled", count(record.all_rows.unlabelled)),
+        ("Confirmed negatives", count(record.all_rows.negative) if record.all_rows.negative else None),
+        ("Rows learned from", None if record.sampling is None else count(record.rows.n)),
         ("Shape of a row", shape),
         ("Checksum of rows and labels", shorten(record.fingerprint, 200) if record.fingerprint else None),
         ("Seed", str(record.seed)),

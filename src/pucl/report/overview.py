@@ -3,7 +3,7 @@
 from math import isfinite
 from types import MappingProxyType
 
-from pucl.models.describe import bound_in_words
+from pucl.models.describe import bound_in_words, describe_sample
 from pucl.models.record import FitRecord
 from pucl.priors import PriorEstimate
 from pucl.report.markup import Markup, count, duration, element, join, moment, percent, shorten
@@ -66,6 +66,7 @@ def summary(record: FitRecord, called: int | None) -> Markup:
     checked = WITH_NEGATIVES if record.rows.negative else WITHOUT_NEGATIVES
     return join(
         element("p", *_lead(record), class_="lead"),
+        _sample(record),
         tiles(record, called),
         other_figures(record),
         element("p", element("strong", "What “estimated” means. "), checked, meaning, class_="note"),
@@ -90,7 +91,7 @@ def prior_section(record: FitRecord) -> Markup:
 
 
 def _lead(record: FitRecord) -> list[object]:
-    rows, share = record.rows, record.prior.value
+    rows, share = record.all_rows, record.prior.value
     expected = count(share * rows.unlabelled)
     expects = f"It expects {percent(share)} of the unlabelled rows to be positive, about {expected} of them"
     if record.prior.is_bound:
@@ -105,6 +106,17 @@ def _lead(record: FitRecord) -> list[object]:
         *([" and ", element("strong", count(rows.negative), " confirmed negatives")] if rows.negative else []),
         f". {expects}.",
     ]
+
+
+def _sample(record: FitRecord) -> Markup | None:
+    """What a sample means for the page."""
+    if record.sampling is None:
+        return None
+    words = (
+        f" {describe_sample(record.rows, record.sampling)} Figures and their errors come from the sample. Numbers of "
+        "rows are scaled to all rows. The lists and the map show rows of the sample only: pucl predict scores all rows."
+    )
+    return element("p", element("strong", "A sample. The model has learned from"), shorten(words, 1000), class_="note")
 
 
 def _interval(prior: PriorEstimate) -> tuple[float, float] | None:
@@ -142,7 +154,7 @@ def _at(share: float) -> str:
 
 
 def _bound(record: FitRecord) -> str:
-    prior, unlabelled = record.prior, record.rows.unlabelled
+    prior, unlabelled = record.prior, record.all_rows.unlabelled
     return (
         f"At most {percent(prior.high)} of the unlabelled rows are positive, {count(prior.high * unlabelled)} of "
         f"{count(unlabelled)}; it could be far less. Positives and negatives overlap everywhere in this data, so "
@@ -152,7 +164,7 @@ def _bound(record: FitRecord) -> str:
 
 
 def _meaning(record: FitRecord) -> str:
-    prior, unlabelled, interval = record.prior, record.rows.unlabelled, _interval(record.prior)
+    prior, unlabelled, interval = record.prior, record.all_rows.unlabelled, _interval(record.prior)
     given = prior.method == "given"
     words = f"{percent(prior.value)} of the unlabelled rows are {'assumed' if given else 'estimated'} to be positive"
     if interval is not None and not given:

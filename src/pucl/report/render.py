@@ -12,14 +12,16 @@ from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
 from pucl.report.columns import importance
-from pucl.report.details import candidates, choices, command, data_facts, diagnostics, warnings
+from pucl.report.details import candidates, choices, command, data_facts, diagnostics, theory, warnings
 from pucl.report.explained import examples
 from pucl.report.markup import Markup, element, fill, join
 from pucl.report.overview import facts, prior_section, summary, title, verdict, verdict_title
 from pucl.report.page_data import as_json, not_drawn, page_data
 from pucl.report.pictures import sheets
 from pucl.report.prepare import usable
+from pucl.selection.limits import Limits
 
+Lists = Mapping[str, Markup | None]  # what some sections list: "rows" explained, and "theory"
 UNLINKED = ("verdict", "summary", "warnings")  # they stand at the top of the page
 # How the page calls what a row is ordered by: a probability, or a score where π is only bounded.
 PROBABILITY_WORDS = MappingProxyType(
@@ -57,18 +59,20 @@ SCRIPTS = (
 )
 
 
-def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) -> str:
+def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None, limits: Limits | None = None) -> str:
     """The report of a fitted model as HTML: one file, below 5 MB, that works offline.
 
     Args:
         record: what is known of the fit; parts without content are left out of the page.
         evidence: what the fit left behind to look at.
         schema: what the model takes, to name the columns.
+        limits: what theory says of the data and the embedding.
     """
     check_share("pucl.report", "prior", record.prior.value, closed=record.prior.is_bound)
     shown = usable(evidence)
     data = page_data(record, shown)
-    parts = _parts(record, schema, data, not_drawn(record, shown), examples(shown.explained))
+    lists = {"rows": examples(shown.explained), "theory": theory(limits)}
+    parts = _parts(record, schema, data, not_drawn(record, shown), lists)
     room = LIMIT - len(_page(parts, data).encode())
     data["sheets"] = sheets(shown, room)
     page = _page(parts, data)
@@ -80,12 +84,12 @@ def render(record: FitRecord, evidence: Evidence, schema: Schema | None = None) 
 
 
 def _parts(
-    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], rows: Markup | None
+    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], lists: Lists
 ) -> dict[str, str]:
     """What goes into the template besides the data."""
     style = Markup(_asset("page.css"))
     script = Markup("\n".join(_asset(f"{name}.js") for name in SCRIPTS))
-    sections = _sections(record, schema, data, notes, rows)
+    sections = _sections(record, schema, data, notes, lists)
     return {
         "policy": _policy(script, style),
         "title": title(record),
@@ -102,13 +106,13 @@ def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
 
 
 def _sections(
-    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], rows: Markup | None
+    record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], lists: Lists
 ) -> list[tuple[str, str, Markup]]:
     """Name, heading and content of every section that has something to show, or a note why it has not."""
     own = data.get("threshold")
     called = None if own is None else own["called"][own["half"]]
     words = SCORE_WORDS if record.prior.is_bound else PROBABILITY_WORDS
-    lists = join(*(fill(_asset(f"{name}.html"), **words) for name in data["lists"]))
+    reviewed = join(*(fill(_asset(f"{name}.html"), **words) for name in data["lists"]))
     sections = [
         ("verdict", verdict_title(record), verdict(record)),
         ("summary", "Summary", summary(record, called)),
@@ -117,11 +121,12 @@ def _sections(
         ("separation", "Separation", _drawn("separation", data.get("separation"), words)),
         ("threshold", "Threshold", _drawn("threshold", data.get("threshold"), words)),
         ("columns", "Columns", importance(record)),
-        ("review", "Review", join(rows, lists) or None),
+        ("review", "Review", join(lists["rows"], reviewed) or None),
         ("map", "Map", _drawn("map", data.get("map"), words)),
         ("training", "Training", _drawn("training", data["history"], words)),
         ("method", "Method", join(choices(record), candidates(record)) or None),
         ("diagnostics", "Diagnostics", diagnostics(record)),
+        ("theory", "Theory", lists["theory"]),
         ("reproduce", "Reproduce", join(command(record), data_facts(record, schema))),
     ]
     said = ((name, label, _with_note(content, notes.get(name))) for name, label, content in sections)

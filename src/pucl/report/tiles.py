@@ -50,7 +50,7 @@ def tiles(record: FitRecord, called: int | None) -> Markup | None:
     return element(
         "dl",
         _share_tile(record),
-        None if called is None else _called_tile(called, record.rows.unlabelled),
+        None if called is None else _called_tile(called, record.all_rows.unlabelled),
         *shown,
         _lift_tile(record.lift) if record.lift else None,
         class_="tiles",
@@ -92,7 +92,7 @@ def _value(measured: Estimate) -> tuple[object, ...]:
 
 def _share_tile(record: FitRecord) -> Markup:
     prior, label = record.prior, "Positives among the unlabelled"
-    rows = record.rows.unlabelled
+    rows = record.all_rows.unlabelled
     if prior.is_bound:
         meaning = f"At most {count(prior.high * rows)} of {count(rows)} rows; it could be far less."
         return _tile(label, meaning, f"at most {percent(prior.high)}")

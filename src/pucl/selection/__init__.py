@@ -3,6 +3,7 @@
 from pucl.selection.diagnostics import Diagnostics, diagnose
 from pucl.selection.leaks import Leaks, find_leaks
 from pucl.selection.lift import Lift, lift
+from pucl.selection.limits import Geometry, Limits, limits
 from pucl.selection.rivals import simple_rivals
 from pucl.selection.scores import (
     PUScores,
@@ -20,8 +21,10 @@ __all__ = [
     "CRITERIA",
     "NOT_JUDGED",
     "Diagnostics",
+    "Geometry",
     "Leaks",
     "Lift",
+    "Limits",
     "PUScores",
     "RankingScores",
     "Selection",
@@ -31,6 +34,7 @@ __all__ = [
     "find_leaks",
     "hold_out",
     "lift",
+    "limits",
     "pu_scores",
     "ranking_scores",
     "score_ranges",

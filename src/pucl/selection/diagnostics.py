@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from pucl.encoders.inputs import Standardise, check_finite
@@ -13,7 +14,9 @@ from pucl.labels import check_labels, check_negatives
 from pucl.numerics.auc import auc, null_error, spearman, weighted_auc
 from pucl.numerics.kmeans import kmeans
 from pucl.numerics.logistic import fit_logistic, stratified_folds
+from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
+from pucl.selection.limits import Limits, geometry_of, limits
 
 OWNER = "pucl.diagnose"
 MOST_CLUSTERS = 100
@@ -43,6 +46,7 @@ class Diagnostics:
         bias_error: its standard error if they look the same.
         biased: whether P looks unlike a random sample of the positives (a SAR warning).
         messages: the findings in words.
+        limits: what theory says of these rows; None unless π was given. Its messages are among `messages`.
     """
 
     n_clusters: int
@@ -56,6 +60,7 @@ class Diagnostics:
     bias_error: float
     biased: bool
     messages: tuple[str, ...]
+    limits: Limits | None = None
 
     def __str__(self) -> str:
         return "\n".join(self.messages)
@@ -70,6 +75,7 @@ def diagnose(
     other: PseudoLabels | None = None,
     seed: int = 0,
     negatives: Any = None,
+    prior: PriorEstimate | float | None = None,
 ) -> Diagnostics:
     """Look at an embedding through its labelled positives, without negatives.
 
@@ -98,6 +104,8 @@ def diagnose(
         other: pseudo-labels by another labeller, to compare with `pseudo`.
         seed: of the halves, the clusters and the folds.
         negatives: confirmed negatives, a mask (n,) or row numbers, which are left out.
+        prior: π with its interval, a bound on it, or a number. With it `limits` follows; the geometry in it is that of
+            rows scaled to length 1. ``pucl diagnose`` and `Model.diagnose` show the same of a model.
     """
     check_count(OWNER, "seed", seed, low=0)
     rows, labelled, pseudo, other = _check(z, s, pseudo, other, negatives)
@@ -110,17 +118,22 @@ def diagnose(
     correlation = spearman(np.concatenate([held, free]), np.repeat([1.0, 0.0], [len(held), len(free)]))
     rich_p, rich_u = float((held >= 1).mean()), float((free >= 1).mean())
     agreement, kappa = (None, None) if pseudo is None or other is None else _agreement(pseudo, other, labelled)
-
     bias_auc, error, doubt, conclusive = _bias(rows, labelled, half, ratio >= 1, pseudo, seed)
-    biased = conclusive and bias_auc - 0.5 - doubt / 2 > max(EFFECT, SIGNIFICANT * error)
-    messages = [_about_ratio(value, null_error(len(held), len(free))), _about_rich(rich_p, rich_u)]
-    if agreement is not None and kappa is not None:
-        messages.append(f"The two labellers agree on {agreement:.0%} of the unlabelled rows (kappa {kappa:.2f}).")
     allowed = 0.5 + doubt / 2 + max(EFFECT, SIGNIFICANT * error)
-    messages.append(_about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive))
-    return Diagnostics(
-        k, value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased, tuple(messages)
-    )
+    biased = conclusive and bias_auc > allowed
+    known = None if prior is None else _limits(rows, labelled, pseudo, prior)
+    of_clusters = _about_ratio(value, null_error(len(held), len(free))), _about_rich(rich_p, rich_u)
+    of_labels = _about_bias(bias_auc, allowed, biased=biased, conclusive=conclusive)
+    of_theory = () if known is None else known.messages
+    said = (*of_clusters, *_about_agreement(agreement, kappa), of_labels, *of_theory)
+    return Diagnostics(k, value, correlation, rich_p, rich_u, agreement, kappa, bias_auc, error, biased, said, known)
+
+
+def _limits(rows: Tensor, labelled: Tensor, pseudo: PseudoLabels | None, prior: PriorEstimate | float) -> Limits:
+    """What theory says of the rows; those that `pseudo` labels negative stand for the negatives."""
+    negative = None if pseudo is None else ~labelled & ~pseudo.labels.to(rows.device)
+    geometry = geometry_of(F.normalize(rows, dim=1), labelled, negative)
+    return limits(int(labelled.sum()), int((~labelled).sum()), prior=prior, geometry=geometry)
 
 
 def memorised(z: Tensor, seen_by_encoder: Tensor, hidden: Tensor, *, seed: int = 0) -> tuple[float, bool]:
@@ -276,6 +289,12 @@ def _about_rich(positive: float, unlabelled: float) -> str:
         f"Clusters rich in positives hold {positive:.0%} of the held-out labelled positives and {unlabelled:.0%} of "
         "the unlabelled rows."
     )
+
+
+def _about_agreement(agreement: float | None, kappa: float | None) -> tuple[str, ...]:
+    if agreement is None:
+        return ()
+    return (f"The two labellers agree on {agreement:.0%} of the unlabelled rows (kappa {kappa:.2f}).",)
 
 
 def _about_bias(value: float, allowed: float, *, biased: bool, conclusive: bool) -> str:

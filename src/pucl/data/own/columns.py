@@ -56,6 +56,14 @@ def values_of(array: Any) -> NDArray[Any] | None:
     return None
 
 
+def usable_values(array: Any, name: str) -> NDArray[Any]:
+    """The values of one Arrow array, or one error that calls it `name`."""
+    values = values_of(array)
+    if values is None:
+        raise bad_argument(OWNER, name, "numbers, booleans or text", Described(f"type {array.type}"))
+    return values
+
+
 def _days(array: Any, pa: Any) -> NDArray[np.float64] | None:
     """Dates, times and durations in days, NaN where missing; None for intervals of calendar months."""
     is_ = pa.types

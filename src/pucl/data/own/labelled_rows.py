@@ -22,7 +22,9 @@ POSITIVE, NEGATIVE, UNLABELLED = "positive", "negative", ("unlabelled", "unlabel
 HEADERS = ("id", "ids", "name", "names", "file", "filename", "image", "path", "row")
 
 
-def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: str = "label") -> NDArray[np.bool_]:
+def from_labels(
+    values: Any, n_rows: int, *, positive_value: Any = None, name: str = "label", counts: Sequence[int] | None = None
+) -> NDArray[np.bool_]:
     """Read s from one label per row: what `check_labels` takes, or values of which one means a labelled positive.
 
     Without `positive_value`, words such as yes and no, "unknown" and empty cells are understood, with a warning that
@@ -34,12 +36,13 @@ def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: s
         positive_value: which value means a labelled positive, where they are not bool, {0, 1} or {-1, 1}; rows with
             any other value, or none, are unlabelled.
         name: how errors call the labels, such as ``column 'label'``.
+        counts: for how many rows each of the values stands; one when not given.
     """
     owner = f"{OWNER}, {name}"
     labels = as_array(values.to_numpy() if hasattr(values, "to_numpy") else values)
     if labels.ndim != 1:
         return check_labels(labels, n_rows=n_rows, owner=owner)
-    missing = np.array([_is_missing(value) for value in labels.tolist()], dtype=bool)
+    missing = np.array([is_missing(value) for value in labels.tolist()], dtype=bool)
     distinct = sorted({*labels[~missing].tolist()}, key=str)
     if positive_value is None and not missing.any() and set(map(type, distinct)) <= {bool, int, float}:
         return check_labels(labels.tolist(), n_rows=n_rows, owner=owner)
@@ -47,8 +50,9 @@ def from_labels(values: Any, n_rows: int, *, positive_value: Any = None, name: s
     found = (labels == positive) & ~missing
     if positive_value is None:
         others = [value for value in distinct if value != positive]
-        counts = int(found.sum()), int((~found & ~missing).sum()), int(missing.sum())
-        warnings.warn(in_words(name, positive, counts[0], others, *counts[1:]), stacklevel=4)
+        n = np.ones(len(labels), dtype=np.int64) if counts is None else np.asarray(counts)
+        n_positive, n_others, n_missing = (int(n[kind].sum()) for kind in (found, ~found & ~missing, missing))
+        warnings.warn(in_words(name, positive, n_positive, others, n_others, n_missing), stacklevel=4)
     return check_labels(found, n_rows=n_rows, owner=owner)
 
 
@@ -61,11 +65,15 @@ def _positive(owner: str, distinct: list[Any], positive_value: Any, *, missing: 
             got = Described(f"the values {some}{' and empty ones' if missing else ''}")
             raise bad_argument(owner, "s", "bool, {0, 1}, {-1, 1}, or other values with positive_value=", got)
         return positive
-    wanted, texts = str(positive_value), as_text(np.array(distinct, dtype=object))  # "1" may stand for 1.0
-    positive = [v for v, text in zip(distinct, texts, strict=True) if v == positive_value or wanted in (str(v), text)]
+    positive = [value for value in distinct if is_value(value, positive_value)]
     if not positive:
         raise bad_argument(owner, "positive_value", f"one of {some}", positive_value)
     return positive[0]
+
+
+def is_value(value: Any, wanted: Any) -> bool:
+    """Whether a label is the one that is wanted, which may be written as text: "1" may stand for 1.0."""
+    return bool(value == wanted) or str(wanted) in (str(value), as_text(np.array([value], dtype=object))[0])
 
 
 @dataclass(frozen=True)
@@ -124,23 +132,56 @@ def check_distinct(ids: NDArray[Any], name: str) -> None:
         raise bad_argument(OWNER, f"id column {name!r}", "distinct ids", got)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a label is empty: None, NaN or the missing value of pandas."""
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
+
+
+class RowList:
+    """The rows that a list names, looked for batch by batch.
+
+    Attributes:
+        argument: what errors call the list.
+    """
+
+    def __init__(self, argument: str, values: Any, *, id_column: str | None, folder: Path | None = None) -> None:
+        self.argument, self._folder = argument, folder
+        self._named = id_column is not None or folder is not None
+        self._entries = _entries(argument, values, id_column)
+        self._wanted = {_name(entry, folder) for entry in self._entries} if self._named else set()
+        self._rows = np.array([] if self._named else sorted(map(_row_number, self._entries)), dtype=np.int64)
+        self._found: set[str] = set()
+
+    def mask(self, ids: NDArray[Any], start: int) -> NDArray[np.bool_]:
+        """Which of the rows with these ids, the first of which is row `start`, the list names, (n,)."""
+        if not self._named:
+            low, high = np.searchsorted(self._rows, (start, start + len(ids)))
+            mask = np.zeros(len(ids), dtype=bool)
+            mask[self._rows[low:high] - start] = True
+            return mask
+        names = [str(key) for key in ids.tolist()]
+        self._found.update(self._wanted.intersection(names))
+        return np.fromiter((name in self._wanted for name in names), dtype=bool, count=len(names))
+
+    def check(self, n_rows: int) -> None:
+        """Refuse entries that were not found among all n rows."""
+        unknown = sorted(self._wanted - self._found)
+        if unknown:
+            allowed = "ids of the data" if self._folder is None else f"files in {self._folder.name}"
+            raise bad_argument(
+                OWNER, self.argument, allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}")
+            )
+        for entry in () if self._named else self._entries:
+            if not 0 <= _row_number(entry) < n_rows:
+                allowed = f"row numbers from 0 to {n_rows - 1} (or give id_column=)"
+                raise bad_argument(OWNER, self.argument, allowed, entry)
 
 
 def _listed(argument: str, values: Any, names: RowNames) -> NDArray[np.bool_]:
     """Which rows a list names, (n,) bool; `argument` is what errors call it."""
-    entries, ids, folder = _entries(argument, values, names.id_column), names.ids, names.folder
-    if names.named:
-        wanted = {_name(entry, folder) for entry in entries}
-        listed = np.fromiter((str(key) in wanted for key in ids.tolist()), dtype=bool, count=len(ids))
-        unknown = sorted(wanted - {str(key) for key in ids[listed].tolist()})
-        if unknown:
-            allowed = "ids of the data" if folder is None else f"files in {folder.name}"
-            raise bad_argument(OWNER, argument, allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}"))
-        return listed
-    listed = np.zeros(len(ids), dtype=bool)
-    listed[[_row(argument, entry, len(ids)) for entry in entries]] = True
+    rows = RowList(argument, values, id_column=names.id_column, folder=names.folder)
+    listed = rows.mask(names.ids, 0)
+    rows.check(len(names.ids))
     return listed
 
 
@@ -185,11 +226,9 @@ def _name(entry: Any, folder: Path | None) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
 
 
-def _row(argument: str, entry: Any, n_rows: int) -> int:
+def _row_number(entry: Any) -> int:
+    """A row number, −1 for what is none."""
     try:
-        row = int(entry)
+        return int(entry)
     except ValueError:
-        row = -1
-    if not 0 <= row < n_rows:
-        raise bad_argument(OWNER, argument, f"row numbers from 0 to {n_rows - 1} (or give id_column=)", entry)
-    return row
+        return -1

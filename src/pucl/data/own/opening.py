@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.data import Kind
-from pucl.data.own import arrays, images, scan, texts
+from pucl.data.own import arrays, files, images, scan, texts
 from pucl.data.own.batch import OWNER, Batch, Rows
 from pucl.data.own.dates import with_parts
 from pucl.data.own.table_rows import table_rows
@@ -36,8 +36,9 @@ def open_rows(
 
     Args:
         source: a numpy array or torch tensor; a list or Series of texts; a pandas, polars or Arrow table; the path of a
-            .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz file; or a folder of images or of .txt files. Texts are
-            a table with the column ``text``.
+            .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz file; a folder of such tables or a pattern that matches
+            them (``data/*.parquet``), which are one table in the order of their names; or a folder of images or of
+            .txt files. Texts are a table with the column ``text``.
         kind: ``"image"``, ``"table"`` or ``"vector"``; by the source when not given. Tables are ``"table"``, unless
             their only feature column holds vectors; ``"vector"`` joins one column of numbers per dimension.
         columns: the feature columns of a table; all but the id and those left out when not given.
@@ -54,26 +55,25 @@ def open_rows(
     named = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
     aside = tuple(name for name in leave_out if name != id_column)
     path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None and path.is_dir():
+    if path is not None and path.is_dir() and not (kind != "image" and files.is_of_tables(path)):
         return _folder(path, kind, size, skip_unreadable, columns=named, id_column=id_column, key=key)
     _left_out("data other than a folder of images", size=size, skip_unreadable=skip_unreadable or None)
     if path is None or path.suffix.lower() != ".npz":
         _left_out("data other than an .npz file", key=key)
-    if path is not None and path.suffix.lower() in ARRAYS:
+    if path is not None and path.suffix.lower() in ARRAYS and not files.is_pattern(path):
         return _file_of_arrays(path, kind, key, aside, id_column)
     if path is not None:
-        table = _file_of_table(path, tuple(categorical), id_column)
+        table = files.scan_table(path, text=tuple(categorical), id_column=id_column)
+        table.check_columns(*categorical)
     elif texts.is_texts(source):
         _left_out("a list of texts", columns=named, id_column=id_column)
         return texts.text_rows(source)
     elif is_frame(source):
-        table = scan.scan_frame(source, dates=True)
+        table = with_parts(scan.scan_frame(source, dates=True))
     else:
         _left_out("an array", columns=named, id_column=id_column, drop=tuple(drop) or None)
         return arrays.array_rows(arrays.in_memory(source), kind=kind, name="source")
-    return table_rows(
-        with_parts(table), kind=kind, columns=named, id_column=id_column, leave_out=aside, drop=tuple(drop)
-    )
+    return table_rows(table, kind=kind, columns=named, id_column=id_column, leave_out=aside, drop=tuple(drop))
 
 
 def batches(source: Any, *, batch_size: int, columns: Sequence[str] | None = None, **options: Any) -> Iterator[Batch]:
@@ -119,15 +119,6 @@ def _folder(path: Path, kind: Kind | None, size: Any, skip_unreadable: bool, **o
         return texts.text_files(path)
     _left_out("a folder of images", **others)
     return images.image_rows(path, size=size, skip_unreadable=skip_unreadable)
-
-
-def _file_of_table(path: Path, categorical: tuple[str, ...], id_column: str | None) -> scan.Scan:
-    if path.suffix.lower() not in scan.SUFFIXES or not path.is_file():
-        allowed = f"a folder of images or .txt files, or a file that exists: .npy, .npz, {', '.join(scan.SUFFIXES)}"
-        raise bad_argument(OWNER, "source", allowed, str(path))
-    table = scan.scan_file(path, text=categorical, id_column=id_column)
-    table.check_columns(*categorical)
-    return table
 
 
 def _file_of_arrays(

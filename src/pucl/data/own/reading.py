@@ -92,7 +92,8 @@ def read(
     """Read rows with their PU labels, which come from exactly one of `positives`, `label` or two folders.
 
     Args:
-        source: an array, tensor, frame, list of texts, file or folder of images or .txt files, as for `open_rows`.
+        source: an array, tensor, frame, list of texts, file, folder of images, .txt files or tables, or a pattern
+            such as ``data/*.parquet``, as for `open_rows`.
         positives: the positive rows: ids where rows have them (`id_column`, names of files), row numbers from 0
             otherwise; or a text, CSV or .npy file that lists them.
         label: one label per row: the name of a column, of an array in the .npz file, of a .npy file, or the labels
@@ -115,11 +116,11 @@ def read(
     """
     if positives is not None and label is not None:
         raise bad_argument(OWNER, "positives and label", "given one at a time", Described("both"))
-    leave_out = (label,) if isinstance(label, str) and not label.endswith(".npy") else ()
-    rows = open_rows(
-        source, kind=kind, columns=columns, id_column=id_column, leave_out=leave_out, drop=drop,
-        categorical=(*categorical, *text_columns), key=key, size=size, skip_unreadable=skip_unreadable,
+    options = ReadOptions(
+        label=label, kind=kind, columns=columns, id_column=id_column, drop=drop, categorical=categorical,
+        text_columns=text_columns, key=key, size=size, skip_unreadable=skip_unreadable,
     )  # fmt: skip
+    rows = options.open(source)
     names = labelled_rows.RowNames(
         _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows | TextFiles) else None
     )
@@ -152,6 +153,15 @@ class ReadOptions:
     def read(self, source: Any) -> OwnData:
         """Read the source with these options."""
         return read(source, **vars(self))
+
+    def open(self, source: Any) -> Rows:
+        """The rows without their labels, which are no features."""
+        leave_out = (self.label,) if isinstance(self.label, str) and not self.label.endswith(".npy") else ()
+        return open_rows(
+            source, kind=self.kind, columns=self.columns, id_column=self.id_column, leave_out=leave_out, drop=self.drop,
+            categorical=(*self.categorical, *self.text_columns), key=self.key, size=self.size,
+            skip_unreadable=self.skip_unreadable,
+        )  # fmt: skip
 
 
 def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False) -> OwnData:

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ class Scan:
     schema: Any
     read: Callable[[list[str], int], Iterator[Any]]
     n_rows: int | None  # None where only reading tells
+    parts: tuple["Scan", ...] = ()  # the files, where there are several
 
     def check_columns(self, *names: str) -> None:
         """Every name is a column, or one error with the nearest one."""
@@ -40,9 +42,16 @@ class Scan:
             return self.n_rows
         return sum(len(part) for part in self.read(self.schema.names[:1], PASS))
 
+    def has_more_than(self, n: int) -> bool:
+        """Whether there are more rows than n, which reads no more of them than it takes to know."""
+        if self.n_rows is not None:
+            return self.n_rows > n
+        counts = accumulate(len(part) for part in self.read(self.schema.names[:1], PASS))
+        return any(count > n for count in counts)
+
 
 def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None = None) -> Scan:
-    """The table in a file; the columns named in `text` are text even where they look like numbers (CSV only)."""
+    """The table in a file, which may have no rows; the columns named in `text` are text in any case (CSV only)."""
     suffix = path.suffix.lower()
     with _readable(path):
         if suffix in (".csv", ".tsv"):
@@ -52,7 +61,7 @@ def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None =
             scan = replace(scan_frame(_sheet(path, text)), name=path.name)
         else:
             scan = _parquet(path) if suffix in (".parquet", ".pq") else _arrow(path)
-    return _sound(scan)
+    return _named_once(scan)
 
 
 def scan_frame(frame: Any, *, dates: bool = False) -> Scan:
@@ -71,7 +80,7 @@ def scan_frame(frame: Any, *, dates: bool = False) -> Scan:
     def read(columns: list[str], size: int) -> Iterator[Any]:
         yield from table.select(columns).to_batches(max_chunksize=size)
 
-    return _sound(Scan("the frame", table.schema, read, table.num_rows))
+    return with_rows(_named_once(Scan("the frame", table.schema, read, table.num_rows)))
 
 
 def _parquet(path: Path) -> Scan:
@@ -143,12 +152,17 @@ def _slices(part: Any, size: int) -> Iterator[Any]:
         yield part.slice(start, size)
 
 
-def _sound(scan: Scan) -> Scan:
+def with_rows(scan: Scan) -> Scan:
+    """The scan, if it has rows."""
+    if not scan.schema.names or next(scan.read(scan.schema.names[:1], 1), None) is None:
+        raise bad_argument(OWNER, scan.name, "a table with rows", Described("an empty one"))
+    return scan
+
+
+def _named_once(scan: Scan) -> Scan:
     twice = next((name for name in scan.schema.names if scan.schema.names.count(name) > 1), None)
     if twice is not None:
         raise bad_argument(OWNER, f"columns of {scan.name}", "named differently", Described(f"{twice!r} twice"))
-    if not scan.schema.names or next(scan.read(scan.schema.names[:1], 1), None) is None:
-        raise bad_argument(OWNER, scan.name, "a table with rows", Described("an empty one"))
     return scan
 
 
@@ -156,7 +170,7 @@ def _sound(scan: Scan) -> Scan:
 def _readable(path: Path, columns: Sequence[str] = ()) -> Iterator[None]:
     """Whatever Arrow finds wrong with the file becomes one line that names it, and the column where it is known."""
     if not path.is_file():
-        raise bad_argument(OWNER, "source", "a file that exists", str(path))
+        raise bad_argument(OWNER, "source", "a file that exists", Described(str(path)))
     arrow = need("pyarrow", path.name).ArrowException
     try:
         yield

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pucl.data import Kind
 from pucl.data.own.batch import OWNER, PASS, Batch, Table, need
-from pucl.data.own.columns import matrix_of, type_of, values_of
+from pucl.data.own.columns import matrix_of, type_of, usable_values, values_of
 from pucl.data.own.dates import date_of, parts_of
 from pucl.data.own.scan import Scan, scan_frame
 from pucl.errors import Described, bad_argument, some
@@ -35,13 +35,12 @@ class TableRows:
     def batches(self, size: int) -> Iterator[Batch]:
         """All rows in order, at most `size` at a time; without an id column the ids are row numbers."""
         start = 0
-        for part in self.scan.read(self._wanted(), size):
+        for part in self.scan.read(self.wanted, size):
             if self.kind == "vector":
                 rows: Any = matrix_of(part, self.columns, start)
             else:
                 rows = _table(part, self.columns, start)
-            ids = np.arange(start, start + len(part))
-            yield Batch(rows, ids if self.id_column is None else _ids(part, self.id_column, start))
+            yield Batch(rows, self.ids_of(part, start))
             start += len(part)
 
     def ids(self) -> NDArray[Any]:
@@ -51,28 +50,39 @@ class TableRows:
             return np.arange(len(self))
         parts = list(self.scan.read([column], PASS))
         starts = np.cumsum([0, *map(len, parts)])
-        return np.concatenate([_ids(part, column, int(start)) for part, start in zip(parts, starts, strict=False)])
+        return np.concatenate([self.ids_of(part, int(start)) for part, start in zip(parts, starts, strict=False)])
+
+    def ids_of(self, part: Any, start: int) -> NDArray[Any]:
+        """The ids of the rows of an Arrow batch, of which the first is row `start`; every row has one."""
+        name = self.id_column
+        if name is None:
+            return np.arange(start, start + len(part))
+        array = part.column(name)
+        if array.null_count:
+            row = start + int(array.is_null().to_numpy(zero_copy_only=False).argmax())
+            raise bad_argument(OWNER, f"id column {name!r}", "an id in every row", Described(f"none at row {row}"))
+        ids: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return ids
 
     def column(self, name: str) -> NDArray[Any]:
         """All values of one column: float64 for numbers and booleans, text otherwise."""
         self.scan.check_columns(name)
-        parts = [values_of(part.column(0)) for part in self.scan.read([name], PASS)]
-        if parts[0] is None:
-            got = Described(f"type {self.scan.schema.field(name).type}")
-            raise bad_argument(OWNER, f"column {name!r}", "numbers, booleans or text", got)
-        return np.concatenate([part for part in parts if part is not None])
+        parts = self.scan.read([name], PASS)
+        return np.concatenate([usable_values(part.column(0), f"column {name!r}") for part in parts])
 
     def take(self, index: NDArray[np.intp]) -> "TableRows":
         """The rows of the given ascending numbers, in memory, from one streaming pass."""
         kept, start = [], 0
-        for part in self.scan.read(self._wanted(), PASS):
+        for part in self.scan.read(self.wanted, PASS):
             low, high = np.searchsorted(index, (start, start + len(part)))
             if high > low:
                 kept.append(part.take(need("pyarrow", "a table").array(index[low:high] - start)))
             start += len(part)
         return replace(self, scan=scan_frame(need("pyarrow", "a table").Table.from_batches(kept)))
 
-    def _wanted(self) -> list[str]:
+    @property
+    def wanted(self) -> list[str]:
+        """The columns that are read: features and ids."""
         return [*self.columns] if self.id_column in (None, *self.columns) else [*self.columns, str(self.id_column)]
 
 
@@ -115,12 +125,3 @@ def _table(part: Any, columns: tuple[str, ...], start: int) -> Table:
     types = {name: type_of(part.schema.field(name).type) for name in columns}
     values = {name: values_of(part.column(name)) for name in columns}
     return Table(types, {name: v for name, v in values.items() if v is not None}, len(part), start)
-
-
-def _ids(part: Any, name: str, start: int) -> NDArray[Any]:
-    array = part.column(name)
-    if array.null_count:
-        row = start + int(array.is_null().to_numpy(zero_copy_only=False).argmax())
-        raise bad_argument(OWNER, f"id column {name!r}", "an id in every row", Described(f"none at row {row}"))
-    ids: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return ids
