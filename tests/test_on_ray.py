@@ -91,7 +91,7 @@ def test_mistakes_are_one_line(words: tuple[str, ...], message: str, tmp_path: P
 def test_without_ray_it_says_how_to_get_it(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     done = command("pretrain", *RUN, "--out", tmp_path / "out", "--engine", "ray")
-    assert done.code == 2 and done.err.count("\n") == 1 and "pip install 'ray[train]'" in done.err
+    assert done.code == 2 and done.err.count("\n") == 1 and "pip install 'ray[data,train]'" in done.err
     assert not (tmp_path / "out").exists()
 
 
@@ -181,9 +181,9 @@ def test_lost_workers_are_started_again_and_wrong_input_is_said_at_once(tmp_path
 
 
 @pytest.mark.usefixtures("ray")
-@pytest.mark.parametrize(("address", "why"), [("127.0.0.1:1", "refused"), ("ray://127.0.0.1:1", ""), ("here", "")])
-def test_an_address_where_nothing_listens(tmp_path: Path, address: str, why: str) -> None:
-    with pytest.raises(RunError, match=f"^pucl pretrain: the Ray cluster at '{address}' does not answer: .*{why}"):
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "here"])
+def test_an_address_where_nothing_listens(tmp_path: Path, address: str) -> None:
+    with pytest.raises(InputError, match=f"^pucl pretrain: address must be .*; got '{address}'"):
         start(tmp_path, address=address)
 
 
@@ -192,5 +192,5 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path, ray: SimpleNamespace) ->
         raise ConnectionError("Could not find any running Ray instance.")
 
     ray.init = refuse
-    with pytest.raises(RunError, match="cluster at 'auto' does not answer: Could not find any running Ray instance"):
+    with pytest.raises(RunError, match="cannot use the Ray cluster at 'auto': Could not find any running Ray instance"):
         start(tmp_path, address="auto")

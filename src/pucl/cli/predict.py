@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,11 +51,7 @@ def predict(
     model: ModelFolder,
     data: Rows,
     out: Annotated[
-        str,
-        typer.Option(
-            help="File for the scores, .parquet or .csv; or a folder: one for each file.",
-            rich_help_panel=OUTPUT,
-        ),
+        str, typer.Option(help="A .parquet or .csv file; or a folder, for a file for each of many.", rich_help_panel=OUTPUT)
     ],
     id_column: IdColumn = None,
     key: Key = None,
@@ -85,8 +82,8 @@ def predict(
 ) -> None:
     """Score rows with a model: id, probability, label and reliability of each, for files of any size and number.
 
-    A model that only knows a bound on the share of positives writes a score in the place of the probability. Many files
-    give one file of scores each; the same command again does what is missing.
+    A model that only knows a bound on the share of positives writes a score in the place of the probability. With a
+    folder as --out, many files give one file of scores each; the same command again does what is missing.
 
     Example: pucl predict model customers.parquet --id-column customer --out scores.parquet
 
@@ -123,11 +120,7 @@ def embed(
     model: ModelFolder,
     data: Rows,
     out: Annotated[
-        str,
-        typer.Option(
-            help="File for the embeddings, .parquet; or a folder: one for each file.",
-            rich_help_panel=OUTPUT,
-        ),
+        str, typer.Option(help="A .parquet file; or a folder, for a file for each of many.", rich_help_panel=OUTPUT)
     ],
     id_column: IdColumn = None,
     key: Key = None,
@@ -143,8 +136,8 @@ def embed(
 ) -> None:
     """Embed rows with the encoder of a model: id and embedding of each, a vector of length 1.
 
-    The result is a table that 'pucl fit' and pucl.read take. Many files give one file of embeddings each; the same
-    command again does what is missing.
+    The result is a table that 'pucl fit' and pucl.read take. With a folder as --out, many files give one file of
+    embeddings each; the same command again does what is missing.
 
     Example: pucl embed model pictures --out embeddings.parquet
 
@@ -178,12 +171,14 @@ def _many(
     address: str | None,
     **of_images: bool | None,
 ) -> dict[str, Any]:
-    """Who works on many files; nothing where there is only one source, which is no such work."""
+    """Who works on many files; nothing where all rows go into one file."""
     from pucl.engines import Engine
     from pucl.errors import bad_argument
     from pucl.models.many_files import SHARDS, are_many
+    from pucl.models.scoring import SUFFIXES
 
-    if shard is None and engine is None and address is None and not are_many(model, data, out):
+    one = "://" not in data and (Path(out).suffix.lower() in SUFFIXES or not are_many(model, data))
+    if one and shard is None and engine is None and address is None:
         return {}
     for option, value in of_images.items():
         if value:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pucl.cli.options import DATA, MODEL, OUTPUT, TRAINING, Device, names_of, words
+from pucl.cli.options import CLUSTER, DATA, MODEL, OUTPUT, TRAINING, Address, Device, EngineName, names_of, words
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +36,7 @@ def _output(text: str, *flags: str) -> Any:
 
 
 def _cluster(text: str) -> Any:
-    return typer.Option(help=text, rich_help_panel="Several machines")
+    return typer.Option(help=text, rich_help_panel=CLUSTER)
 
 
 def pretrain(
@@ -91,17 +91,9 @@ def pretrain(
     checkpoint_every: Annotated[int, _output("Epochs between checkpoints.")] = 10,
     keep: Annotated[int, _output("How many checkpoints are kept.")] = 2,
     resume: Annotated[bool, _output("Continue from the newest checkpoint in --out.", "--resume")] = False,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help="ray: in workers of a Ray cluster.", autocompletion=words("ray"), rich_help_panel="Several machines"
-        ),
-    ] = None,
+    engine: EngineName = None,
     workers: Annotated[int | None, _cluster("How many workers, each with one GPU, or one CPU without GPUs.")] = None,
-    address: Annotated[
-        str | None,
-        _cluster("Of the Ray cluster: auto, host:port or ray://host:port (default: a new one on this machine)."),
-    ] = None,
+    address: Address = None,
 ) -> None:
     """Train an encoder on positive and unlabelled data; after an interruption, --resume continues.
 

@@ -86,16 +86,9 @@ class _Work:
         return name if PurePosixPath(name).suffix.lower() in kinds else f"{name}.parquet"
 
 
-def are_many(model: str | Path, source: str, out: str) -> bool:
-    """Whether each file of a source gets one of its own: of a pattern, an address or a folder with tables.
-
-    Where `out` is the name of a file, the files of a source on this machine are one table.
-    """
-    if "://" in source or "://" in out:
-        return True
-    if PurePosixPath(out).suffix.lower() in SUFFIXES:
-        return False
-    if is_pattern(source):
+def are_many(model: str | Path, source: str) -> bool:
+    """Whether a source is many files for a model: a pattern, an address, or a folder with tables for one of tables."""
+    if "://" in source or is_pattern(source):
         return True
     schema, folder = read_card(model).schema, Path(source)
     if not folder.is_dir() or schema.kind == "image" or schema.only_text is not None:

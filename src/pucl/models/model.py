@@ -61,6 +61,13 @@ class Model:
         warn_renamed("pucl.Model", "about", "record")
         return self.record.to_dict()
 
+    def diagnose(self) -> ModelDiagnosis:
+        """What the fit found of embedding and labels, and what theory says of them, as ``pucl diagnose`` shows it.
+
+        `pucl.diagnose` does so for embeddings and labels of one's own. No rows are needed: the evidence has enough.
+        """
+        return diagnose_model(self.record, self.evidence)
+
     def to(self, device: Device) -> "Model":
         """The same model, whose encoders compute on a device; the encoder itself moves there."""
         if any(True for _ in self.encoder.parameters()):
@@ -76,13 +83,6 @@ class Model:
         from pucl.models.scorer import scorer
 
         return scorer(self, **options)
-
-    def diagnose(self) -> ModelDiagnosis:
-        """What the fit found of embedding and labels, and what theory says of them, as ``pucl diagnose`` shows it.
-
-        `pucl.diagnose` does so for embeddings and labels of one's own. No rows are needed: the evidence has enough.
-        """
-        return diagnose_model(self.record, self.evidence)
 
     def embed(self, rows: Tensor) -> Tensor:
         """Embeddings (n, k), of length 1, of rows as `schema.encode` gives them."""

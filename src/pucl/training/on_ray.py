@@ -1,19 +1,15 @@
 """The processes of a run as workers of a Ray cluster, instead of those that `torchrun` starts."""
 
-import logging
 import shutil
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pucl import __version__
-from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.engines.ray_pool import connected
+from pucl.errors import Described, InputError, RunError, bad_argument, how_to_install
 from pucl.weights import need
 
-INSTALL = "pip install 'ray[train]'"
-KNOCK = 5.0  # seconds for a cluster to take a connection
 RESTARTS = 3  # how often all workers are started again after one of them was lost
 
 R = TypeVar("R")
@@ -33,13 +29,13 @@ def train_on_ray(
         folder: that all workers see; Ray keeps its own files there while this lasts.
         owner: what the user called.
         address: of the cluster: ``"auto"`` for the one that runs on this machine, ``"host:port"``, ``"ray://host:port"``;
-            a new one on this machine when not given.
+            that of ``RAY_ADDRESS`` or a new one on this machine when not given.
         gpus: whether to use GPUs that the cluster has.
     """
-    ray, train, torch = (
-        need(name, f"{owner} --engine ray", INSTALL) for name in ("ray", "ray.train", "ray.train.torch")
+    train, torch = (
+        need(name, f"{owner} --engine ray", how_to_install("ray")) for name in ("ray.train", "ray.train.torch")
     )
-    with _connected(ray, owner, address):
+    with connected(owner, address) as ray:
         kind, reason = _kind_of_workers(ray, owner, workers, gpus=gpus), ""
         try:
             for _ in range(1 + RESTARTS):
@@ -68,28 +64,6 @@ def _work(given: dict[str, Any]) -> Any:
             "version everywhere"
         )
     return given["function"]()
-
-
-@contextmanager
-def _connected(ray: Any, owner: str, address: str | None) -> Iterator[None]:
-    """Connected to the cluster; a connection that the program has already is used and kept."""
-    if ray.is_initialized():
-        yield
-        return
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-    own = {} if address else {"include_dashboard": False}
-    try:
-        if address not in (None, "auto"):  # Ray itself would try for minutes
-            host, _, port = str(address).removeprefix("ray://").rpartition(":")
-            socket.create_connection((host, int(port)), KNOCK).close()
-        ray.init(address=address or "local", **quiet, **own)
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise RunError(f"{owner}: the Ray cluster at {address!r} does not answer: {reason}") from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 def _kind_of_workers(ray: Any, owner: str, workers: int, *, gpus: bool) -> str:
