@@ -51,7 +51,7 @@ def predict(
     model: ModelFolder,
     data: Rows,
     out: Annotated[
-        str, typer.Option(help="A .parquet or .csv file; or a folder, for a file for each of many.", rich_help_panel=OUTPUT)
+        str, typer.Option(help="A .parquet or .csv file; or a folder: one for each file.", rich_help_panel=OUTPUT)
     ],
     id_column: IdColumn = None,
     key: Key = None,
@@ -119,9 +119,7 @@ def predict(
 def embed(
     model: ModelFolder,
     data: Rows,
-    out: Annotated[
-        str, typer.Option(help="A .parquet file; or a folder, for a file for each of many.", rich_help_panel=OUTPUT)
-    ],
+    out: Annotated[str, typer.Option(help="A .parquet file; or a folder: one for each file.", rich_help_panel=OUTPUT)],
     id_column: IdColumn = None,
     key: Key = None,
     batch_size: BatchSize = 8192,
