@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 
 from pucl.errors import Described, InputError, bad_argument
 from pucl.models.evidence import Evidence, Shown
@@ -12,6 +13,7 @@ from pucl.models.evidence import Evidence, Shown
 MOST_POINTS = 5_000
 MOST_LISTED = 1_000
 FEWEST = 10  # points below which the two main directions are enough
+FEW = 2_000  # up to which one thread lays them out
 PERPLEXITY = 30.0
 
 
@@ -24,7 +26,10 @@ def lay_out(evidence: Evidence, seed: int = 0) -> Evidence:
         from sklearn.manifold import TSNE
 
         perplexity = min(PERPLEXITY, (len(z) - 1) / 3)
-        place = np.asarray(TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(z), np.float32)
+        layout = TSNE(init="pca", perplexity=perplexity, random_state=seed)
+        # A thousand short parallel steps: with few rows, threads mostly wait for one another.
+        with threadpool_limits(1 if len(z) <= FEW else None):
+            place = np.asarray(layout.fit_transform(z), np.float32)
     return replace(evidence, place=place, embedding=None)
 
 
