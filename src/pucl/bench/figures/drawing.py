@@ -19,6 +19,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 WIDTH = 7.0  # inches: the width of a page
 SHADE = "#fff3c4"
+DPI = 120
 FORMATS = ("svg", "png")
 MANY = 50  # points that are pixels in the SVG, which would be large otherwise
 
@@ -39,7 +40,7 @@ def draw(picture: Picture) -> "Figure":
         _draw_panel(one, panel, series)
     for one in axes[len(picture.panels) :]:
         one.set_axis_off()
-    figure.suptitle("\n".join([picture.title, *textwrap.wrap(picture.conditions, 110)]), fontsize=9)
+    figure.suptitle("\n".join([picture.title, *textwrap.wrap(picture.conditions, 100)]), fontsize=9)
     handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
     if handles:
         columns = min(4, len(handles))
@@ -57,7 +58,7 @@ def save(picture: Picture, name: str, folder: Path) -> list[Path]:
     for kind in FORMATS:
         buffer = io.BytesIO()
         with mpl.rc_context({"svg.hashsalt": name}):  # the same data give the same file
-            figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+            figure.savefig(buffer, format=kind, dpi=DPI, metadata={"Date": None} if kind == "svg" else None)
         contents[kind] = buffer.getvalue()
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([HEADER, *rows(picture)])
@@ -104,7 +105,14 @@ def _draw_curve(axes: "Axes", curve: Curve, place: int) -> None:
         label = f"{curve.series}, the authors"
         axes.plot(curve.x, curve.y, "--", color=colour, marker=marker, ms=3, mfc="white", lw=1, label=label)
     elif curve.source == "measured":
-        style = {"color": colour, "marker": marker, "ms": 4.5, "lw": 1.5, "capsize": 2.5, "label": curve.series}
+        style: dict[str, Any] = {
+            "color": colour,
+            "marker": marker,
+            "ms": 4.5,
+            "lw": 1.5,
+            "capsize": 2.5,
+            "label": curve.series,
+        }
         axes.errorbar(curve.x, curve.y, yerr=curve.error or None, **style)
     else:
         line = ("-", "--", "-.", ":")[place % 4]

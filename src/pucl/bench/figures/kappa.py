@@ -28,7 +28,9 @@ def kappa() -> Picture:
         Panel("over γ, π fixed", GAMMA, KAPPA, tuple(over_gamma), y_range=(0.0, 0.26)),
         Panel("over π, γ fixed", PRIOR, KAPPA, tuple(over_prior), y_range=(0.0, 0.26)),
     )
-    return Picture("κ = π(1 − π)/(1 + γ), the factor in the bias of sCL-PU", "Exact values, no runs.", panels, columns=3)
+    return Picture(
+        "κ = π(1 − π)/(1 + γ), the factor in the bias of sCL-PU", "Exact values, no runs.", panels, columns=3
+    )
 
 
 def _steps() -> tuple[float, ...]:

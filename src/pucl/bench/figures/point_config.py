@@ -61,7 +61,7 @@ def free_minimum(objective: str) -> Tensor:
     for _ in range(STARTS):
         others = (2 * torch.pi * torch.rand(3, generator=generator, dtype=torch.float64)).requires_grad_()
         descent = torch.optim.LBFGS([others], max_iter=100, line_search_fn="strong_wolfe")
-        descent.step(partial(_gradient, objective, first, others, descent))
+        descent.step(partial(_gradient, objective, first, others, descent))  # type: ignore[no-untyped-call]
         places = _on_circle(torch.cat([first, others.detach()]))
         found.append((energy(objective, places), places))
     return min(found, key=lambda pair: pair[0])[1]
@@ -70,7 +70,7 @@ def free_minimum(objective: str) -> Tensor:
 def _gradient(objective: str, first: Tensor, others: Tensor, descent: torch.optim.Optimizer) -> float:
     descent.zero_grad()
     loss = _loss(objective, _on_circle(torch.cat([first, others])))
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     return float(loss.detach())
 
 
