@@ -52,9 +52,9 @@ def draw(picture: Picture) -> "Figure":
 
 def save(picture: Picture, name: str, folder: Path) -> list[Path]:
     """Write ``name.svg``, ``name.png`` and ``name.csv`` into a folder, which is made if needed."""
+    figure, contents = draw(picture), {}
     import matplotlib as mpl
 
-    figure, contents = draw(picture), {}
     for kind in FORMATS:
         buffer = io.BytesIO()
         with mpl.rc_context({"svg.hashsalt": name}):  # the same data give the same file

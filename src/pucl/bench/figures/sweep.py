@@ -19,6 +19,7 @@ from pucl.errors import Described, InputError, bad_argument
 OBJECTIVES = {"sscl": "ssCL", "scl": "sCL", "scl_pu": "sCL-PU", "mcl": "mCL", "pucl": "puCL", "punce": "puNCE"}
 GAMMA = "γ = n_P / n_U"
 ACCURACY = "test accuracy (%)"
+Values = dict[float, list[float]]  # of a curve: the accuracies of all seeds, by where they lie
 
 
 def gamma_of(cell: Cell) -> float:
@@ -108,9 +109,7 @@ def draw_sweep(name: str, stored: Stored) -> Picture:
         cost = f"{len(stored.cells)} cells on {stored.encoders} encoders"
         raise InputError(f"figure {name!r}: no results are stored; run: {stored.command} ({cost})")
     sweep = stored.sweep
-    groups: dict[str, dict[str, dict[float, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    for line in stored.lines:
-        groups[line.cell.place.task][sweep.curve(line.cell)][sweep.x(line.cell)].append(line.accuracy)
+    groups = _grouped(name, stored)
     panels = []
     for task, curves in groups.items():
         ours = [_measured(series, values) for series, values in curves.items()]
@@ -122,6 +121,20 @@ def draw_sweep(name: str, stored: Stored) -> Picture:
         )
         panels.append(Panel(task, sweep.x_label, ACCURACY, flat))
     return Picture(sweep.title, conditions(stored), tuple(panels), columns=min(len(panels), 3))
+
+
+def _grouped(name: str, stored: Stored) -> dict[str, dict[str, Values]]:
+    """The results by task, curve and place; two of one seed at one place are of different conditions: an error."""
+    groups: dict[str, dict[str, Values]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    there: dict[tuple[object, ...], ResultLine] = {}
+    for line in stored.lines:
+        task, curve, x = line.cell.place.task, stored.sweep.curve(line.cell), stored.sweep.x(line.cell)
+        other = there.setdefault((task, curve, x, line.cell.place.seed), line)
+        if other is not line:
+            both = Described(f"both '{other.cell.name}' and '{line.cell.name}'")
+            raise bad_argument(f"figure {name!r}", "the grid", "one with a single cell for every point and seed", both)
+        groups[task][curve][x].append(line.accuracy)
+    return groups
 
 
 def conditions(stored: Stored) -> str:
@@ -147,7 +160,7 @@ def _some(values: Iterable[object]) -> str:
     return ", ".join(sorted(f"{value:,}" if isinstance(value, int) else str(value) for value in values))
 
 
-def _measured(series: str, values: dict[float, list[float]]) -> Curve:
+def _measured(series: str, values: Values) -> Curve:
     x = tuple(sorted(values))
     spread = tuple(stdev(values[at]) if len(values[at]) > 1 else 0.0 for at in x)
     return Curve(
@@ -157,7 +170,7 @@ def _measured(series: str, values: dict[float, list[float]]) -> Curve:
 
 def _published(one: Published, task: str, sweep: Sweep) -> list[Curve]:
     """The curves of a group for a task; several numbers at one place, of several settings, are averaged."""
-    found: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, Values] = defaultdict(lambda: defaultdict(list))
     for point in points(one.group):
         series, x = one.curve(point), one.x(point)
         if point.task != task or series is None:
