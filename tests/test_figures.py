@@ -241,7 +241,7 @@ def test_command(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_results(tmp_path / "some.jsonl", stored("mcl", seeds=(0,)).lines)
     shown = command("bench", "figure", "mcl", "--grid", GRID, "--results", "some.jsonl", "--out", "out")
     assert shown.code == 0 and shown.out.count("Figure: ") == 3
-    assert "56 cells have no result yet; run: pucl bench run" in shown.out
+    assert "Cells without a result: 56; run: pucl bench run" in shown.out
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"mcl.svg", "mcl.png", "mcl.csv"}
     assert "kappa (fig:kappa_var_isolation)" in command("bench", "figure", "--list", "--grid", GRID).out
 

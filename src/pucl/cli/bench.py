@@ -222,7 +222,7 @@ def figure(
     for path in save(made.picture, name, out):
         typer.echo(f"Figure: {path}")
     if made.missing:
-        typer.echo(f"{made.missing} cells have no result yet; run: {made.command}")
+        typer.echo(f"Cells without a result: {made.missing}; run: {made.command}")
 
 
 @app.command(cls=Verb)

@@ -1,12 +1,19 @@
 """Accuracy of heads on the frozen embeddings of puCL over the strength of supervision."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pucl.bench.figures.sweep import Published, Sweep
 from pucl.bench.grid.cells import Cell, Pipeline
 from pucl.bench.results.notebooks import Point
 from pucl.registry import register
 
-READOUTS = {"pupl": "puPL", "nnpu": "nnPU (true π)", "stacked": "ours", "ceiling": "CE* (truth)"}
-THEIRS = {"puCL/puPL": "puPL", "puCL/nnPU": "nnPU (true π)", "puCL/CE": "CE", "puCL/vPU": "vPU"}
+READOUTS: Mapping[str, str] = MappingProxyType(
+    {"pupl": "puPL", "nnpu": "nnPU (true π)", "stacked": "ours", "ceiling": "CE* (truth)"}
+)
+THEIRS: Mapping[str, str] = MappingProxyType(
+    {"puCL/puPL": "puPL", "puCL/nnPU": "nnPU (true π)", "puCL/CE": "CE", "puCL/vPU": "vPU"}
+)
 
 
 @register("figures", reference="fig:pupl_lp", inputs=("image",))

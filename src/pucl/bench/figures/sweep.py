@@ -2,10 +2,11 @@
 
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
+from types import MappingProxyType
 
 from pucl.bench.figures.picture import Curve, Panel, Picture
 from pucl.bench.grid.cells import Cell, Pipeline
@@ -16,7 +17,9 @@ from pucl.bench.results.store import newest
 from pucl.bench.run.runner import select
 from pucl.errors import Described, InputError, bad_argument
 
-OBJECTIVES = {"sscl": "ssCL", "scl": "sCL", "scl_pu": "sCL-PU", "mcl": "mCL", "pucl": "puCL", "punce": "puNCE"}
+OBJECTIVES: Mapping[str, str] = MappingProxyType(
+    {"sscl": "ssCL", "scl": "sCL", "scl_pu": "sCL-PU", "mcl": "mCL", "pucl": "puCL", "punce": "puNCE"}
+)
 GAMMA = "γ = n_P / n_U"
 ACCURACY = "test accuracy (%)"
 Values = dict[float, list[float]]  # of a curve: the accuracies of all seeds, by where they lie
