@@ -25,10 +25,12 @@ from pucl.errors import InputError
 from pucl.heads import LinearHead
 from pucl.registry import entries
 
+from bench_examples import GRID as SMALL_GRID
 from bench_examples import line_of
 from conftest import ROOT, Command
 
 GRID = ROOT / "paper" / "figures.toml"
+CELLS = read_grid(GRID)
 SWEEPS = [name for name in entries(FAMILY) if needs_results(name)]
 LABELS = {
     "fig:problem_setup", "fig:kappa_var_isolation", "fig:point_config", "fig:puPL_gmm", "fig:nP_contrastive",
@@ -50,9 +52,9 @@ def sweep(name: str) -> Sweep:
 
 def stored(name: str, *, seeds: tuple[int, ...] = (0, 1, 2)) -> Stored:
     """Results made up for a figure: 80 + 10 γ + seed."""
-    empty = Stored.of(sweep(name), GRID, [])
+    empty = Stored.of(sweep(name), GRID, CELLS, [])
     cells = [cell for cell in empty.cells if cell.place.seed in seeds]
-    return Stored.of(sweep(name), GRID, [made_up(cell) for cell in cells])
+    return Stored.of(sweep(name), GRID, CELLS, [made_up(cell) for cell in cells])
 
 
 def made_up(cell: Any) -> ResultLine:
@@ -169,7 +171,7 @@ def test_a_sweep_fits_the_palette_and_says_what_is_missing(name: str) -> None:
     with pytest.raises(
         InputError, match=rf"figure '{name}': no results are stored; run: pucl bench run .* \(\d+ cells"
     ):
-        draw_sweep(name, Stored.of(sweep(name), GRID, []))
+        draw_sweep(name, Stored.of(sweep(name), GRID, CELLS, []))
 
 
 def test_results_of_other_conditions_are_not_mixed(tmp_path: Path) -> None:
@@ -179,6 +181,14 @@ def test_results_of_other_conditions_are_not_mixed(tmp_path: Path) -> None:
     lines = [made_up(cell) for cell in read_grid(tmp_path / "two.toml") if cell.place.task == "cifar0"]
     with pytest.raises(InputError, match="must be one with a single cell for every point and seed; got both"):
         make("mcl", tmp_path / "two.toml", lines)
+
+
+def test_a_grid_without_cells_for_a_figure_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.toml"
+    path.write_text(SMALL_GRID, encoding="utf-8")
+    with pytest.raises(InputError, match=r"--grid must be a grid that has cells with task=cifar0, objective=mcl"):
+        make("mcl", path, [])
+    assert "\n".join(catalogue(path, [])).count(f"no cells in {path}") == len(SWEEPS)
 
 
 def test_files_hold_the_data(tmp_path: Path) -> None:

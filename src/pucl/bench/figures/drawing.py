@@ -105,15 +105,8 @@ def _draw_curve(axes: "Axes", curve: Curve, place: int) -> None:
         label = f"{curve.series}, the authors"
         axes.plot(curve.x, curve.y, "--", color=colour, marker=marker, ms=3, mfc="white", lw=1, label=label)
     elif curve.source == "measured":
-        style: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "ms": 4.5,
-            "lw": 1.5,
-            "capsize": 2.5,
-            "label": curve.series,
-        }
-        axes.errorbar(curve.x, curve.y, yerr=curve.error or None, **style)
+        style: dict[str, Any] = {"color": colour, "marker": marker, "ms": 4.5, "lw": 1.5, "capsize": 2.5}
+        axes.errorbar(curve.x, curve.y, yerr=curve.error or None, label=curve.series, **style)
     else:
         line = ("-", "--", "-.", ":")[place % 4]
         axes.plot(curve.x, curve.y, line, color=colour, lw=1.6, label=curve.series)

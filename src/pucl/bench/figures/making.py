@@ -6,8 +6,10 @@ from pathlib import Path
 
 from pucl.bench.figures.picture import Picture
 from pucl.bench.figures.sweep import Stored, Sweep, draw_sweep
+from pucl.bench.grid.cells import Cell
+from pucl.bench.grid.grid import read_grid
 from pucl.bench.results.line import ResultLine
-from pucl.errors import check_known
+from pucl.errors import InputError, check_known
 from pucl.registry import entries
 
 FAMILY = "figures"
@@ -29,19 +31,24 @@ def make(name: str, grid: Path, results: Sequence[ResultLine]) -> Made:
     described: Picture | Sweep = known[name].function()
     if isinstance(described, Picture):
         return Made(described)
-    stored = Stored.of(described, grid, results)
+    stored = Stored.of(described, grid, read_grid(grid), results)
     return Made(draw_sweep(name, stored), len(stored.cells) - len(stored.lines), stored.command)
 
 
 def catalogue(grid: Path, results: Sequence[ResultLine]) -> Iterator[str]:
     """Two lines for every figure: its name, its label in the paper and what it shows; what fills it."""
+    cells = read_grid(grid)
     for name, entry in entries(FAMILY).items():
         yield f"{name} ({entry.reference}): {entry.summary}"
-        if needs_results(name):
-            stored = Stored.of(entry.function(), grid, results)
-            yield f"    {len(stored.lines)} of {len(stored.cells)} cells stored; {stored.command}"
-        else:
-            yield "    needs no runs"
+        yield f"    {_filled(entry.function(), grid, cells, results) if needs_results(name) else 'needs no runs'}"
+
+
+def _filled(sweep: Sweep, grid: Path, cells: list[Cell], results: Sequence[ResultLine]) -> str:
+    try:
+        stored = Stored.of(sweep, grid, cells, results)
+    except InputError:
+        return f"no cells in {grid}"
+    return f"{len(stored.lines)} of {len(stored.cells)} cells stored; {stored.command}"
 
 
 def needs_results(name: str) -> bool:

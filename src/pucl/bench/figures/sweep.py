@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 from pucl.bench.figures.picture import Curve, Panel, Picture
 from pucl.bench.grid.cells import Cell, Pipeline
-from pucl.bench.grid.grid import read_grid
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.notebooks import Point, points
 from pucl.bench.results.store import newest
@@ -88,10 +87,15 @@ class Stored:
     lines: list[ResultLine]
 
     @classmethod
-    def of(cls, sweep: Sweep, grid: Path, results: Iterable[ResultLine]) -> "Stored":
-        """The cells of a grid, and their newest results."""
-        cells, latest = select(read_grid(grid), [*sweep.only]), newest(results)
-        return cls(sweep, grid, cells, [latest[cell.key] for cell in cells if cell.key in latest])
+    def of(cls, sweep: Sweep, grid: Path, cells: list[Cell], results: Iterable[ResultLine]) -> "Stored":
+        """Those of the cells of a grid that the sweep shows, and their newest results."""
+        try:
+            shown = select(cells, [*sweep.only])
+        except InputError:
+            allowed = f"a grid that has cells with {', '.join(sweep.only)}"
+            raise bad_argument("pucl bench figure", "--grid", allowed, str(grid)) from None
+        latest = newest(results)
+        return cls(sweep, grid, shown, [latest[cell.key] for cell in shown if cell.key in latest])
 
     @property
     def command(self) -> str:
