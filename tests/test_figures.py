@@ -229,6 +229,7 @@ def test_list_says_what_fills_every_figure() -> None:
         (["kapa"], "unknown figure 'kapa': did you mean 'kappa'?"),
         (["mcl"], "figure 'mcl': no results are stored; run: pucl bench run"),
         (["kappa", "--out", "taken/figures"], "--out must be in a place that can be written to"),
+        (["kappa", "--out", "."], "kappa.svg must be a file; got a folder"),
         (["kappa", "--results", "none.jsonl"], "none.jsonl"),
         (["mcl", "--grid", "none.toml"], "none.toml"),
         ([], "NAME must be given, or --list; got neither"),
@@ -239,10 +240,11 @@ def test_mistakes_are_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("mine")
+    (tmp_path / "kappa.svg").mkdir()
     grid = [] if "--grid" in words else ["--grid", GRID]
     shown = command("bench", "figure", *words, *grid)
     assert shown.code == 2 and shown.err.count("\n") == 1 and message in shown.err and not shown.out
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+    assert {path.name for path in tmp_path.iterdir()} == {"taken", "kappa.svg"}
 
 
 @pytest.mark.slow

@@ -204,11 +204,11 @@ def figure(
 
     Example: pucl bench figure --list
     """
-    from pucl.bench.figures.drawing import save
+    from pucl.bench.figures.drawing import files_of, save
     from pucl.bench.figures.making import catalogue, make
     from pucl.bench.results.store import read_results
     from pucl.errors import Described, bad_argument
-    from pucl.models.places import check_folder
+    from pucl.models.places import check_file
 
     lines = read_results(results, missing_ok=results == RESULTS)
     if show_list:
@@ -217,7 +217,8 @@ def figure(
         return
     if name is None:
         raise bad_argument("pucl bench figure", "NAME", "given, or --list", Described("neither"))
-    check_folder("pucl bench figure", "--out", out)
+    for path in files_of(name, out).values():
+        check_file("pucl bench figure", "--out", path)
     made = make(name, grid, lines)
     for path in save(made.picture, name, out):
         typer.echo(f"Figure: {path}")

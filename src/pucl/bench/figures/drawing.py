@@ -50,6 +50,11 @@ def draw(picture: Picture) -> "Figure":
     return figure
 
 
+def files_of(name: str, folder: Path) -> dict[str, Path]:
+    """The files of a figure by kind: ``svg``, ``png`` and ``csv``."""
+    return {kind: folder / f"{name}.{kind}" for kind in (*FORMATS, "csv")}
+
+
 def save(picture: Picture, name: str, folder: Path) -> list[Path]:
     """Write ``name.svg``, ``name.png`` and ``name.csv`` into a folder, which is made if needed."""
     figure, contents = draw(picture), {}
@@ -64,7 +69,7 @@ def save(picture: Picture, name: str, folder: Path) -> list[Path]:
     csv.writer(text, lineterminator="\n").writerows([HEADER, *rows(picture)])
     contents["csv"] = text.getvalue().encode()
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {kind: folder / f"{name}.{kind}" for kind in contents}
+    paths = files_of(name, folder)
     for kind, path in paths.items():
         replace_file(path, contents[kind])
     return list(paths.values())
