@@ -28,6 +28,7 @@ ENTRY: Mapping[str, str] = MappingProxyType(
         "heads": "head",
         "baselines": "baseline",
         "statements": "statement",
+        "figures": "figure",
     }
 )
 

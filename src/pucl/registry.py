@@ -34,6 +34,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "heads": "pucl.heads",
         "baselines": "pucl.baselines",
         "statements": "pucl.theory",
+        "figures": "pucl.bench.figures",
     }
 )
 INPUTS = ("image", "table", "vector")

@@ -1,4 +1,4 @@
-"""The verbs of ``pucl bench``: run a grid, merge results, print a table, write a page of the documentation."""
+"""The verbs of ``pucl bench``: run a grid, merge results, print a table, draw a figure, write a page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pucl.cli.options import Address, EngineName, words
+from pucl.cli.options import Address, EngineName, names_of, words
 from pucl.cli.signing import Verb
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ app = typer.Typer()
 RESULTS = Path("results/benchmark.jsonl")
 TABLES = Path("results/tables.jsonl")
 GOALS = Path("paper/reach.toml")
+FIGURES = Path("paper/figures.toml")
 NAMES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2", "pu-pretrained", "tables")
 Results = Annotated[Path, typer.Option(help="File of results, one JSON line per cell.")]
 EitherResults = Annotated[
@@ -192,6 +193,44 @@ def table(
         return
     lines = read_results(results or RESULTS, missing_ok=results is None)
     typer.echo(write(make_table(name, lines), form), nl=False)
+
+
+@app.command(cls=Verb)
+def figure(
+    name: Annotated[
+        str | None, typer.Argument(help="A figure, see --list.", autocompletion=names_of("figures"))
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for NAME.svg, NAME.png and NAME.csv.")] = Path("figures"),
+    show_list: Annotated[bool, typer.Option("--list", help="Only say what there is and what fills it.")] = False,
+    grid: Annotated[Path, typer.Option(help="The grid whose results are drawn.")] = FIGURES,
+    results: Results = RESULTS,
+) -> None:
+    """Draw a figure of the paper, as SVG, PNG and CSV of its data; results that it needs have to be stored.
+
+    Example: pucl bench figure kappa --out figures
+
+    Example: pucl bench figure --list
+    """
+    from pucl.bench.figures.drawing import files_of, save
+    from pucl.bench.figures.making import catalogue, make
+    from pucl.bench.results.store import read_results
+    from pucl.errors import Described, bad_argument
+    from pucl.models.places import check_file
+
+    lines = read_results(results, missing_ok=results == RESULTS)
+    if show_list:
+        for row in catalogue(grid, lines):
+            typer.echo(row)
+        return
+    if name is None:
+        raise bad_argument("pucl bench figure", "NAME", "given, or --list", Described("neither"))
+    for path in files_of(name, out).values():
+        check_file("pucl bench figure", "--out", path)
+    made = make(name, grid, lines)
+    for path in save(made.picture, name, out):
+        typer.echo(f"Figure: {path}")
+    if made.missing:
+        typer.echo(f"Cells without a result: {made.missing}; run: {made.command}")
 
 
 @app.command(cls=Verb)

@@ -1,0 +1,1 @@
+"""The figures of the paper: one file each, from data to a typed description of what is drawn."""

@@ -1,0 +1,199 @@
+"""Figures of stored results: accuracy over one quantity, a curve for each method, a panel for each task."""
+
+import shlex
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from types import MappingProxyType
+
+from pucl.bench.figures.picture import Curve, Panel, Picture
+from pucl.bench.grid.cells import Cell, Pipeline
+from pucl.bench.results.line import ResultLine
+from pucl.bench.results.notebooks import Point, points
+from pucl.bench.results.store import newest
+from pucl.bench.run.runner import select
+from pucl.errors import Described, InputError, bad_argument
+
+OBJECTIVES: Mapping[str, str] = MappingProxyType(
+    {"sscl": "ssCL", "scl": "sCL", "scl_pu": "sCL-PU", "mcl": "mCL", "pucl": "puCL", "punce": "puNCE"}
+)
+GAMMA = "γ = n_P / n_U"
+ACCURACY = "test accuracy (%)"
+Values = dict[float, list[float]]  # of a curve: the accuracies of all seeds, by where they lie
+
+
+def gamma_of(cell: Cell) -> float:
+    """γ = n_P / n_U of a cell, which has to say n_U."""
+    place = cell.place
+    if place.n_unlabelled is None:
+        raise bad_argument(f"cell '{cell.name}'", "n_unlabelled", "given in the grid of a figure over γ", None)
+    return place.n_labelled / place.n_unlabelled
+
+
+def objective_of(cell: Cell) -> str:
+    """The name of a cell's objective, as the paper writes it."""
+    if not isinstance(cell, Pipeline):
+        raise bad_argument(f"cell '{cell.name}'", "its kind", "a pipeline", Described("a baseline"))
+    return OBJECTIVES.get(cell.objective, cell.objective)
+
+
+@dataclass(frozen=True)
+class Published:
+    """Which numbers of the authors' notebooks stand beside ours: a group, and where each belongs.
+
+    Attributes:
+        group: of `pucl.bench.results.notebooks.GROUPS`.
+        curve: the curve that a number belongs to; None leaves it out.
+        x: where it lies; None leaves it out, but on a curve that knows no labels.
+    """
+
+    group: str
+    curve: Callable[[Point], str | None]
+    x: Callable[[Point], float | None] = field(default=lambda point: point.gamma)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A figure of stored results.
+
+    Attributes:
+        title: above the picture.
+        only: which cells of the grid it shows, as ``pucl bench run --only`` has it.
+        x_label: of the axis, with the unit.
+        curve: the name of the curve that a cell belongs to.
+        x: where a cell lies on the axis.
+        without_labels: curves of objectives that see no labels, or all: one value, drawn over the whole axis.
+        published: of the authors.
+    """
+
+    title: str
+    only: tuple[str, ...]
+    x_label: str = GAMMA
+    curve: Callable[[Cell], str] = objective_of
+    x: Callable[[Cell], float] = gamma_of
+    without_labels: tuple[str, ...] = ("ssCL", "sCL")
+    published: tuple[Published, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The cells that fill a sweep and those of their results that are there."""
+
+    sweep: Sweep
+    grid: Path
+    cells: list[Cell]
+    lines: list[ResultLine]
+
+    @classmethod
+    def of(cls, sweep: Sweep, grid: Path, cells: list[Cell], results: Iterable[ResultLine]) -> "Stored":
+        """Those of the cells of a grid that the sweep shows, and their newest results."""
+        try:
+            shown = select(cells, [*sweep.only])
+        except InputError:
+            allowed = f"a grid that has cells with {', '.join(sweep.only)}"
+            raise bad_argument("pucl bench figure", "--grid", allowed, str(grid)) from None
+        latest = newest(results)
+        return cls(sweep, grid, shown, [latest[cell.key] for cell in shown if cell.key in latest])
+
+    @property
+    def command(self) -> str:
+        """What fills the figure."""
+        return " ".join(
+            ["pucl bench run", str(self.grid), *(f"--only {shlex.quote(text)}" for text in self.sweep.only)]
+        )
+
+    @property
+    def encoders(self) -> int:
+        """How many encoders have to be trained for all of its cells."""
+        return len({cell.encoder_cell.key for cell in self.cells if isinstance(cell, Pipeline)})
+
+
+def draw_sweep(name: str, stored: Stored) -> Picture:
+    """The picture of what is stored; nothing stored is an error that says which grid to run."""
+    if not stored.lines:
+        cost = f"{len(stored.cells)} cells on {stored.encoders} encoders"
+        raise InputError(f"figure {name!r}: no results are stored; run: {stored.command} ({cost})")
+    sweep = stored.sweep
+    groups = _grouped(name, stored)
+    panels = []
+    for task, curves in groups.items():
+        ours = [_measured(series, values) for series, values in curves.items()]
+        theirs = [curve for one in sweep.published for curve in _published(one, task, sweep)]
+        own = [x for curve in (*ours, *theirs) if curve.series not in sweep.without_labels for x in curve.x]
+        ends = (min(own), max(own)) if own else (0.0, 1.0)
+        flat = tuple(
+            _over(ends, curve) if curve.series in sweep.without_labels else curve for curve in (*ours, *theirs)
+        )
+        panels.append(Panel(task, sweep.x_label, ACCURACY, flat))
+    return Picture(sweep.title, conditions(stored), tuple(panels), columns=min(len(panels), 3))
+
+
+def _grouped(name: str, stored: Stored) -> dict[str, dict[str, Values]]:
+    """The results by task, curve and place; two of one seed at one place are of different conditions: an error."""
+    groups: dict[str, dict[str, Values]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    there: dict[tuple[object, ...], ResultLine] = {}
+    for line in stored.lines:
+        task, curve, x = line.cell.place.task, stored.sweep.curve(line.cell), stored.sweep.x(line.cell)
+        other = there.setdefault((task, curve, x, line.cell.place.seed), line)
+        if other is not line:
+            both = Described(f"both '{other.cell.name}' and '{line.cell.name}'")
+            raise bad_argument(f"figure {name!r}", "the grid", "one with a single cell for every point and seed", both)
+        groups[task][curve][x].append(line.accuracy)
+    return groups
+
+
+def conditions(stored: Stored) -> str:
+    """Encoders, epochs, readouts, settings, n_U, seeds, and how much of it there is."""
+    pipelines = [line.cell for line in stored.lines if isinstance(line.cell, Pipeline)]
+    seeds = {line.cell.place.seed for line in stored.lines}
+    said = [
+        _some({cell.encoder for cell in pipelines}),
+        f"{_some({cell.recipe.training.epochs for cell in pipelines})} epochs",
+        f"readout {_some({cell.readout.name for cell in pipelines})}",
+        _some({line.cell.place.setting for line in stored.lines}),
+        f"n_U = {_some({line.cell.place.n_unlabelled for line in stored.lines})}",
+        f"mean ± standard deviation over {len(seeds)} seed{'s' * (len(seeds) > 1)}",
+    ]
+    if stored.sweep.published:
+        said.append("dashed: the authors' notebooks")
+    if len(stored.lines) < len(stored.cells):
+        said.append(f"{len(stored.lines)} of {len(stored.cells)} cells are there")
+    return "; ".join(said) + "."
+
+
+def _some(values: Iterable[object]) -> str:
+    return ", ".join(sorted(f"{value:,}" if isinstance(value, int) else str(value) for value in values))
+
+
+def _measured(series: str, values: Values) -> Curve:
+    x = tuple(sorted(values))
+    spread = tuple(stdev(values[at]) if len(values[at]) > 1 else 0.0 for at in x)
+    return Curve(
+        series, x, tuple(fmean(values[at]) for at in x), spread, tuple(len(values[at]) for at in x), "measured"
+    )
+
+
+def _published(one: Published, task: str, sweep: Sweep) -> list[Curve]:
+    """The curves of a group for a task; several numbers at one place, of several settings, are averaged."""
+    found: dict[str, Values] = defaultdict(lambda: defaultdict(list))
+    for point in points(one.group):
+        series, x = one.curve(point), one.x(point)
+        if point.task != task or series is None:
+            continue
+        x = 0.0 if series in sweep.without_labels else x
+        if x is not None:
+            found[series][x].append(point.accuracy)
+    curves = (_measured(series, values) for series, values in found.items())
+    return [replace(curve, error=(), seeds=(), source="published") for curve in curves]
+
+
+def _over(ends: tuple[float, float], curve: Curve) -> Curve:
+    """One value, the mean of a curve's, from end to end."""
+
+    def twice(values: Sequence[float]) -> tuple[float, ...]:
+        return (fmean(values),) * 2 if values else ()
+
+    seeds = (sum(curve.seeds),) * 2 if curve.seeds else ()
+    return replace(curve, x=ends, y=twice(curve.y), error=twice(curve.error), seeds=seeds)

@@ -1,0 +1,264 @@
+"""The figures of the paper: their data against closed forms, drawn from made-up results, and what is refused."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pucl.bench.figures import kappa as kappa_file
+from pucl.bench.figures.drawing import MARKERS, PALETTE, draw, save
+from pucl.bench.figures.making import FAMILY, catalogue, make, needs_results
+from pucl.bench.figures.picture import HEADER, Curve, Panel, Picture, rows
+from pucl.bench.figures.point_config import arrangements, energy, free_minimum
+from pucl.bench.figures.pupl_gmm import PRIOR, SEPARATION, accuracy, boundary, classifiers
+from pucl.bench.figures.sweep import Stored, Sweep, draw_sweep
+from pucl.bench.grid.grid import read_grid
+from pucl.bench.results.line import ResultLine
+from pucl.bench.results.notebooks import points
+from pucl.bench.results.store import write_results
+from pucl.data.gaussians import gaussians
+from pucl.errors import InputError
+from pucl.heads import LinearHead
+from pucl.registry import entries
+
+from bench_examples import GRID as SMALL_GRID
+from bench_examples import line_of
+from conftest import ROOT, Command
+
+GRID = ROOT / "paper" / "figures.toml"
+CELLS = read_grid(GRID)
+SWEEPS = [name for name in entries(FAMILY) if needs_results(name)]
+LABELS = {
+    "fig:problem_setup", "fig:kappa_var_isolation", "fig:point_config", "fig:puPL_gmm", "fig:nP_contrastive",
+    "figure:puNCE_vs_puCL", "figure:puNCE_pi", "fig:mcl", "fig:puCL_convergence", "fig:pupl_lp", "fig:hard-to-classify",
+}  # fmt: skip
+
+
+def picture(name: str) -> Picture:
+    made = entries(FAMILY)[name].function()
+    assert isinstance(made, Picture)
+    return made
+
+
+def sweep(name: str) -> Sweep:
+    made = entries(FAMILY)[name].function()
+    assert isinstance(made, Sweep)
+    return made
+
+
+def stored(name: str, *, seeds: tuple[int, ...] = (0, 1, 2)) -> Stored:
+    """Results made up for a figure: 80 + 10 γ + seed."""
+    empty = Stored.of(sweep(name), GRID, CELLS, [])
+    cells = [cell for cell in empty.cells if cell.place.seed in seeds]
+    return Stored.of(sweep(name), GRID, CELLS, [made_up(cell) for cell in cells])
+
+
+def made_up(cell: Any) -> ResultLine:
+    return line_of(cell, accuracy=80 + 10 * cell.place.n_labelled / cell.place.n_unlabelled + cell.place.seed)
+
+
+def curve_of(panel: Panel, series: str, source: str = "measured") -> Curve:
+    (curve,) = [curve for curve in panel.curves if (curve.series, curve.source) == (series, source)]
+    return curve
+
+
+def test_every_figure_of_the_paper_stands_under_its_label() -> None:
+    assert {entry.reference for entry in entries(FAMILY).values()} == LABELS
+
+
+def test_kappa_is_largest_at_one_half_and_falls_with_gamma() -> None:
+    heat, over_gamma, over_prior = picture("kappa").panels
+    assert heat.heat is not None
+    values = np.array(heat.heat.values)  # γ × π
+    assert np.allclose(values, values[:, ::-1]) and (np.diff(values[:, 1:-1], axis=0) < 0).all()
+    assert all(heat.heat.x[column] == 0.5 for column in values.argmax(axis=1))
+    assert values.max() == 0.25 and values[-1].max() == 0.125
+    assert [curve.y[0] for curve in over_gamma.curves] == pytest.approx([p * (1 - p) for p in kappa_file.PRIORS])
+    assert [max(curve.y) for curve in over_prior.curves] == pytest.approx([0.25 / (1 + g) for g in kappa_file.GAMMAS])
+
+
+def test_densities_add_up() -> None:
+    seen, parts = picture("problem_setup").panels
+    labelled, unlabelled = seen.curves
+    mixture, positive, negative = parts.curves
+    step = labelled.x[1] - labelled.x[0]
+    assert unlabelled == mixture
+    assert np.allclose(mixture.y, np.add(positive.y, negative.y))
+    assert [sum(curve.y) * step for curve in (labelled, mixture)] == pytest.approx([1, 1], abs=1e-3)
+    assert sum(positive.y) * step == pytest.approx(0.4, abs=1e-3)
+
+
+def neighbours(places: torch.Tensor, first: int, second: int) -> bool:
+    return float(places[first] @ places[second]) == 0
+
+
+@pytest.mark.parametrize("objective", ["sscl", "scl", "pucl"])
+def test_arrangements_of_least_energy_are_the_papers(objective: str) -> None:
+    """Same shapes side by side for ssCL, same colours for sCL, and both for puCL."""
+    energies = [energy(objective, places) for places in arrangements()]
+    for places, value in zip(arrangements(), energies, strict=True):
+        shapes = neighbours(places, 0, 2) and neighbours(places, 1, 3)
+        colours = neighbours(places, 0, 1) and neighbours(places, 2, 3)
+        preferred = {"sscl": shapes, "scl": colours, "pucl": shapes and colours}[objective]
+        assert (value - min(energies) < 1e-9) == preferred
+
+
+@pytest.mark.slow
+def test_free_points_collapse_into_two_opposite_places() -> None:
+    """Cosines are 1 within a pair and −1 across, so ℓ = log(1 + 2 e^(−2/τ))."""
+    expected = np.log(1 + 2 * np.exp(-2 / 0.5))
+    for objective, (first, second) in (("sscl", (0, 2)), ("scl", (0, 1))):
+        places = free_minimum(objective)
+        assert energy(objective, places) == pytest.approx(expected, abs=1e-6)
+        assert torch.allclose(places[first], places[second], atol=1e-2)
+    lowest = min(energy("pucl", places) for places in arrangements())
+    assert energy("pucl", free_minimum("pucl")) < lowest
+
+
+def test_boundaries_lie_between_the_two_gaussians() -> None:
+    data = gaussians(seed=5, n_train=4000, n_test=2000, modes=1, separation=SEPARATION, prior=PRIOR)
+    heads, _, s = classifiers(data, 250)
+    assert int(s.sum()) == 250 and list(heads) == ["CE* (truth)", "CE", "nnPU (true π)", "puPL (guarded)", "ours"]
+    ((first, second), _) = boundary(heads["CE* (truth)"])
+    assert abs(first + second) / 2 < 0.3, "by symmetry the best line is x = 0"
+    best = accuracy(heads["CE* (truth)"], data)
+    assert best > 96 and accuracy(heads["CE"], data) < 75
+    assert all(accuracy(heads[name], data) > best - 3 for name in ("nnPU (true π)", "puPL (guarded)"))
+
+
+def test_boundary_is_where_the_logit_is_zero() -> None:
+    head = LinearHead(torch.tensor([3.0, -4.0]), torch.tensor(5.0))
+    xs, ys = boundary(head)
+    assert torch.allclose(head(torch.tensor([xs, ys]).T), torch.zeros(2), atol=1e-4)
+
+
+def test_seeds_become_means_with_error_bars() -> None:
+    made = draw_sweep("nP_contrastive", stored("nP_contrastive"))
+    (panel,) = made.panels
+    pucl = curve_of(panel, "puCL")
+    assert pucl.x == (0.05, 0.1, 0.25, 0.5) and pucl.seeds == (3, 3, 3, 3)
+    assert pucl.y == pytest.approx([81.5, 82.0, 83.5, 86.0]) and pucl.error == pytest.approx([1.0] * 4)
+    flat = curve_of(panel, "ssCL")
+    assert flat.x == (0.05, 0.5) and flat.y == pytest.approx([81.5, 81.5])
+    for words in ("cnn7bn", "100 epochs", "n_U = 10,000", "3 seeds", "overlapping", "knn", "authors"):
+        assert words in made.conditions
+    theirs = {p.gamma: p.accuracy for p in points("objectives-over-gamma-200-epochs") if p.method == "puCL"}
+    published = curve_of(panel, "puCL", "published")
+    assert dict(zip(published.x, published.y, strict=True)) == theirs and not published.error
+
+
+def test_axes_of_the_other_figures() -> None:
+    def x_of(name: str, series: str) -> tuple[float, ...]:
+        return curve_of(draw_sweep(name, stored(name, seeds=(0,))).panels[0], series).x
+
+    assert x_of("mcl", "γ = 0.05") == (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+    assert x_of("punce_prior", "γ = 0.25") == (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3)
+    assert x_of("convergence", "ssCL") == tuple(range(10, 101, 10))
+    assert x_of("heads", "ours") == (0.05, 0.15, 0.25, 0.5)
+    panels = draw_sweep("hardness", stored("hardness", seeds=(0,))).panels
+    assert [panel.title for panel in panels] == ["cifar_easy", "cifar_medium", "cifar_hard"]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_sweep_fits_the_palette_and_says_what_is_missing(name: str) -> None:
+    made = draw_sweep(name, stored(name, seeds=(0, 1)))
+    assert "cells are there" in made.conditions and "2 seeds" in made.conditions
+    assert all(len({curve.series for curve in panel.curves}) <= len(PALETTE) == len(MARKERS) for panel in made.panels)
+    with pytest.raises(
+        InputError, match=rf"figure '{name}': no results are stored; run: pucl bench run .* \(\d+ cells"
+    ):
+        draw_sweep(name, Stored.of(sweep(name), GRID, CELLS, []))
+
+
+def test_results_of_other_conditions_are_not_mixed(tmp_path: Path) -> None:
+    """A grid with two recipes has two cells for every point."""
+    text = GRID.read_text(encoding="utf-8").replace('recipes = "paper"', 'recipes = ["paper", "short"]')
+    (tmp_path / "two.toml").write_text(text + '\n[recipe.short]\nepochs = 10\nview = "simclr"\n', encoding="utf-8")
+    lines = [made_up(cell) for cell in read_grid(tmp_path / "two.toml") if cell.place.task == "cifar0"]
+    with pytest.raises(InputError, match="must be one with a single cell for every point and seed; got both"):
+        make("mcl", tmp_path / "two.toml", lines)
+
+
+def test_a_grid_without_cells_for_a_figure_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.toml"
+    path.write_text(SMALL_GRID, encoding="utf-8")
+    with pytest.raises(InputError, match=r"--grid must be a grid that has cells with task=cifar0, objective=mcl"):
+        make("mcl", path, [])
+    assert "\n".join(catalogue(path, [])).count(f"no cells in {path}") == len(SWEEPS)
+
+
+def test_files_hold_the_data(tmp_path: Path) -> None:
+    curve = Curve("ours", (0.0, 1.0), (80.0, 90.0), (1.0, 2.0), (3, 3), "measured")
+    simple = Picture("title", "conditions", (Panel("panel", "x", "accuracy (%)", (curve,)),), columns=1)
+    paths = save(simple, "simple", tmp_path / "new")
+    assert [path.name for path in paths] == ["simple.svg", "simple.png", "simple.csv"]
+    with paths[2].open(encoding="utf-8", newline="") as file:
+        header, *content = csv.reader(file)
+    assert tuple(header) == HEADER
+    assert content[1] == ["panel", "ours", "measured", "1.0", "90.0", "", "2.0", "3"]
+    again = save(simple, "simple", tmp_path / "again")
+    assert all(path.read_bytes() == other.read_bytes() for path, other in zip(paths, again, strict=True))
+    assert b"<svg" in paths[0].read_bytes() and paths[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_say_conditions_units_and_names() -> None:
+    made = draw_sweep("punce_vs_pucl", stored("punce_vs_pucl"))
+    figure = draw(made)
+    title = figure.get_suptitle()
+    assert made.title in title and "3 seeds" in title
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "γ = n_P / n_U" and axes.get_ylabel() == "test accuracy (%)"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["puCL", "puNCE"]
+    assert len(list(rows(made))) == 8
+
+
+def test_list_says_what_fills_every_figure() -> None:
+    lines = stored("mcl", seeds=(0,)).lines
+    text = "\n".join(catalogue(GRID, lines))
+    assert "mcl (fig:mcl): Accuracy of mCL(λ) over λ" in text and "28 of 84 cells stored; pucl bench run" in text
+    assert text.count("needs no runs") == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["kapa"], "unknown figure 'kapa': did you mean 'kappa'?"),
+        (["mcl"], "figure 'mcl': no results are stored; run: pucl bench run"),
+        (["kappa", "--out", "taken/figures"], "--out must be in a place that can be written to"),
+        (["kappa", "--out", "."], "kappa.svg must be a file; got a folder"),
+        (["kappa", "--results", "none.jsonl"], "none.jsonl"),
+        (["mcl", "--grid", "none.toml"], "none.toml"),
+        ([], "NAME must be given, or --list; got neither"),
+    ],
+)
+def test_mistakes_are_one_line(
+    words: list[str], message: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / "kappa.svg").mkdir()
+    grid = [] if "--grid" in words else ["--grid", GRID]
+    shown = command("bench", "figure", *words, *grid)
+    assert shown.code == 2 and shown.err.count("\n") == 1 and message in shown.err and not shown.out
+    assert {path.name for path in tmp_path.iterdir()} == {"taken", "kappa.svg"}
+
+
+@pytest.mark.slow
+def test_command(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_results(tmp_path / "some.jsonl", stored("mcl", seeds=(0,)).lines)
+    shown = command("bench", "figure", "mcl", "--grid", GRID, "--results", "some.jsonl", "--out", "out")
+    assert shown.code == 0 and shown.out.count("Figure: ") == 3
+    assert "Cells without a result: 56; run: pucl bench run" in shown.out
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"mcl.svg", "mcl.png", "mcl.csv"}
+    assert "kappa (fig:kappa_var_isolation)" in command("bench", "figure", "--list", "--grid", GRID).out
+
+
+def test_without_matplotlib_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match="a figure needs matplotlib: pip install matplotlib"):
+        draw(picture("kappa"))
