@@ -82,12 +82,12 @@ def cost(jobs: Iterable[Job], done: Iterable[Timed], hardware: str) -> Cost:
                 rates[timed.job.what, *kind].append(timed.seconds / timed.job.amount)
     seconds, known, unknown = 0.0, Counter[tuple[str, str]](), Counter[str]()
     for job in jobs:
-        kind = next((kind for kind in job.kinds if (job.what, *kind) in rates), None)
-        if kind is None:
-            unknown[job.what] += 1
+        near = [kind for kind in job.kinds if (job.what, *kind) in rates]
+        if near:
+            seconds += job.amount * median(rates[job.what, *near[0]])
+            known[job.what, near[0][0]] += 1
         else:
-            seconds += job.amount * median(rates[job.what, *kind])
-            known[job.what, kind[0]] += 1
+            unknown[job.what] += 1
     return Cost(hardware, seconds, known, unknown)
 
 

@@ -23,7 +23,7 @@ def provenance(device: str = "cpu", commit: str | None = None) -> Origin:
 
 
 def hardware_of(device: str = "cpu", threads: int | None = None) -> str:
-    """The name of the card, or the model of the processor, where it is known, and its threads: those in use by default."""
+    """The name of the card, or the model of the processor, where it is known, and its threads (those in use)."""
     if torch.device(device).type == "cuda":
         return str(torch.cuda.get_device_name(device))
     threads = threads or torch.get_num_threads()
