@@ -126,7 +126,7 @@ def test_baselines_take_the_setting_and_find_the_larger_class(method: str) -> No
     found = {}
     for setting in ("case-control", "single-set"):
         options: dict[str, Any] = {"prior": sample.prior, "settings": settings, "encoder": "raw", "device": "cpu"}
-        scorer = fit_baseline(method, x[sample.rows], sample.s, setting=setting, **options)  # type: ignore[arg-type]
+        scorer = fit_baseline(method, x[sample.rows], sample.s, setting=setting, **options)
         found[setting] = scorer(torch.from_numpy(x)).numpy()
     assert not np.allclose(found["case-control"], found["single-set"])
     if method in ("upu", "nnpu"):  # decisions for the population, which has more positives than U
@@ -137,9 +137,9 @@ def test_an_unknown_setting_is_refused() -> None:
     x, s = np.zeros((8, 2), np.float32), np.arange(8) < 2
     with pytest.raises(InputError, match="unknown setting of baseline 'nnpu' 'overlapping'"):
         fit_baseline("nnpu", x, s, prior=0.5, setting="overlapping")  # type: ignore[arg-type]
-    x = np.random.default_rng(0).normal(size=(8, 2))
+    rows = np.random.default_rng(0).normal(size=(8, 2))
     with pytest.raises(InputError, match="unknown setting of baseline 'nnpu' 'one'"):
-        PUBaseline("nnpu", prior=0.5, setting="one").fit(x, s)  # type: ignore[arg-type]
+        PUBaseline("nnpu", prior=0.5, setting="one").fit(rows, s)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("setting", ["single-set", "case-control"])
