@@ -4,20 +4,25 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo quick test test-cuda docs install lint types pytest format clean
+.PHONY: demo quick test test-cuda test-cluster docs install lint types pytest format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pucl demo
 
 # For a first change: the linter and the tests that are quick and need no GPU.
 quick: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not cuda"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not cuda and not cluster"
 
 test: lint types pytest
 
 # Before a change of anything that touches a device.
 test-cuda: $(VENV)/.dev
 	$(BIN)/python -m pytest -m cuda
+
+# Before a change of anything that other engines run: Ray on this machine, Spark (which needs Java), Dask, DuckDB.
+test-cluster: $(VENV)/.cluster
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m cluster
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_docs.py -k large-data
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -27,7 +32,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not cluster"
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
@@ -48,6 +53,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[plots,dev]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.cluster: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PIP) -e '.[cluster]'
+	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[docs]'

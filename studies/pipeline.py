@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pucl.bench.grid.cells import FINE_TUNE
 from pucl.bench.grid.tune_options import tune, tuning_defaults
 from pucl.bench.run.probes import linear_probe_accuracy
 from pucl.bench.run.provenance import provenance
@@ -34,7 +35,7 @@ from pucl.selection import hold_out, pu_scores
 from pucl.views import make_view
 
 # What is not given, so that a line says how it was made when defaults change.
-DEFAULTS = {name: value for name, value in tuning_defaults().items() if name not in ("seed", "device")}
+DEFAULTS = {name: value for name, value in tuning_defaults(FINE_TUNE).items() if name not in ("seed", "device")}
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def tuned(
         pseudo = true_labels(part) if truth else labels_of(part, "auto")
         changes = {"renew": False} if truth else {}
         chosen = {**tuning, **changes, "seed": at.seed}
-        model = tune(part.x, part.s.cpu(), pseudo, at.encoder, chosen, device=device)
+        model = tune(FINE_TUNE, part.x, part.s.cpu(), pseudo, at.encoder, chosen, device=device)
         metrics: dict[str, Any] = {"accuracy": percent((logits_of(model, at.x_test) > 0) == at.y_test)}
         if not truth:
             metrics |= {"labels": right(part, pseudo), "prior": pseudo.prior}

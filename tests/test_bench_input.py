@@ -58,7 +58,7 @@ def with_settings(line: str, method: str = "naive") -> str:
         ),
         (
             with_readout("head = ['linear']"),
-            "readout 'x': head must be the name of a head, 'finetune' or 'knn_probe'; got ['linear']",
+            "readout 'x': head must be the name of a head, 'finetune', 'momentum' or 'knn_probe'; got ['linear']",
         ),
         (
             with_readout("head = 'linear'\nlabeller = 'auto'\nhead_options = { l2 = 'a' }"),
@@ -87,6 +87,16 @@ def with_settings(line: str, method: str = "naive") -> str:
         (
             with_readout("head = 'finetune'\nlabeller = 'auto'\nhead_options = { view = ['shift'] }"),
             "readout 'x': head 'finetune': view must be a name; got ['shift']",
+        ),
+        (
+            with_readout(
+                "head = 'momentum'\nlabeller = 'auto'\nhead_options = { strong_view_options = { flip = 0.5 } }"
+            ),
+            "readout 'x': head 'momentum': strong_view must be given with strong_view_options; got None",
+        ),
+        (
+            with_readout("head = 'momentum'\nlabeller = 'auto'\nhead_options = { label_momentum = 1.5 }"),
+            "readout 'x': label_momentum must be a number within [0, 1]; got 1.5",
         ),
         (
             with_readout(TAUGHT.format("x", "recipe = ['quick'], readout = 'pupl'")),
@@ -152,6 +162,14 @@ def test_wrong_values_of_a_grid(empty_bench: Command, tmp_path: Path, text: str,
         (
             with_recipe("task = { digitz = {} }"),
             "recipe 'quick': task: unknown data set 'digitz': did you mean 'digits'? ",
+        ),
+        (
+            with_readout("head = 'momentum'\nlabeller = 'auto'\nhead_options = { renew = false }"),
+            "readout 'x': unknown option of head 'momentum' 'renew': ",
+        ),
+        (
+            with_readout("head = 'finetune'\nlabeller = 'auto'\nhead_options = { label_momentum = 0.9 }"),
+            "readout 'x': unknown option of head 'finetune' 'label_momentum': ",
         ),
         (
             with_readout("head = 'linear'\nlabeller = 'pupll'"),

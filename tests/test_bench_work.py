@@ -39,9 +39,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     folder = tmp_path_factory.mktemp("encoders")
     tuned = {"quick": {"labeller": "kernel_cvir", "head": "finetune", "head_options": {"epochs": 1, "view": "shift"}}}
     true = {"true": {"labeller": "truth", "head": "finetune", "head_options": {"epochs": 1, "renew": False}}}
-    readouts = ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true"]
+    strong = {"view": "shift", "strong_view": "small_image", "strong_view_options": {"noise": 0.1}}
+    moving = {"moving": {"labeller": "kernel_cvir", "head": "momentum", "head_options": {"epochs": 1, **strong}}}
+    readouts = ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true", "moving"]
     block = {**SMALL["block"][0], "objectives": ["punce"], "prior": "bbe", "readouts": readouts}
-    unit = cells_in({**SMALL, "readout": {**tuned, **true}, "block": [block]})
+    unit = cells_in({**SMALL, "readout": {**tuned, **true, **moving}, "block": [block]})
     lines = [done(outcome) for outcome in run_unit(unit, folder)]
     return folder, {cell.readout.name: line for cell, line in zip(unit, lines, strict=True)}
 
@@ -49,13 +51,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 @pytest.mark.slow
 def test_every_readout_is_measured(measured: tuple[Path, dict[str, ResultLine]]) -> None:
     _, lines = measured
-    assert list(lines) == ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true"]
+    assert list(lines) == ["pupl", "kernel_cvir", "nnpu", "knn", "ceiling", "quick", "true", "moving"]
     metrics = {readout: line.metrics for readout, line in lines.items()}
     shared = {"accuracy", "knn", "linear_probe", "loss", "encoder_given_prior"}
     graded = {*shared, "f1", "auc"}
     assert set(metrics["knn"]) == shared and metrics["knn"]["accuracy"] == metrics["knn"]["knn"]
     assert set(metrics["ceiling"]) == graded and set(metrics["nnpu"]) == {*graded, "given_prior"}
-    for readout in ("pupl", "kernel_cvir", "quick"):
+    for readout in ("pupl", "kernel_cvir", "quick", "moving"):
         assert set(metrics[readout]) == {*graded, "pseudo_label_accuracy", "estimated_prior"}
     assert len({(m["knn"], m["linear_probe"], m["loss"]) for m in metrics.values()}) == 1  # one encoder
     assert metrics["nnpu"]["given_prior"] == pytest.approx(0.504, abs=0.01)  # the true one

@@ -21,6 +21,7 @@ PYTHON = re.compile(r"\bpucl\.\w|\b[A-Z]+[a-z]+[A-Z]\w+|\b[a-z_]+=|\b_\w+|\w\(\)
 BASE = {
     "fit": ("fit", "people.csv", "--label", "known", "--id-column", "id", "--encoder", "raw", "--out", "m"),
     "predict": ("predict", "model", "people.csv", "--out", "s.csv"),
+    "embed": ("embed", "model", "people.csv", "--out", "z.parquet"),
     "inspect": ("inspect",),
     "diagnose": ("diagnose",),
     "theory": ("theory",),

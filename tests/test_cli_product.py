@@ -220,6 +220,8 @@ def one_line(run: Run, message: str) -> bool:
         ((*READ, "--kind", "tabel"), "kind must be one of image, table, vector; got 'tabel'"),
         ((*READ, "--size", "32"), "size must be left out for data other than a folder of images"),
         ((*READ, "--device", "tpu"), "device must be 'cpu', 'cuda', 'cuda:1' …; got 'tpu'"),
+        ((*READ, "--no-fine-tune", "--fine-tune-on", "all"), "--fine-tune-on must be left out with --no-fine-tune"),
+        ((*READ, "--fine-tune-on", "movin"), "--fine-tune-on must be fixed or renewed or moving or all; got 'movin'"),
         ((*READ, "--rows", "0"), "rows must be a whole number ≥ 1; got 0"),
         ((*READ, "--seed", "-1"), "seed must be a whole number ≥ 0; got -1"),
         ((*READ, "--seed", "x"), "pucl fit: --seed must be a whole number; got 'x'"),

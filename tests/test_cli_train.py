@@ -100,9 +100,16 @@ def test_interrupted_it_says_where_it_saved(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_several_processes_from_the_command(tmp_path: Path) -> None:
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "pucl"]
-    words = ["pretrain", "digits", "--labelled", "100", "--out", str(tmp_path / "out"), *QUICK]
-    env = {**environment(SRC), "OMP_NUM_THREADS": "1"}
+    x = np.random.default_rng(0).normal(size=(200, 5))  # float64: training takes float32, in a file that they share
+    np.savez(tmp_path / "mine.npz", x=x, known=np.arange(200) < 30)
+    (tmp_path / "shared").mkdir()
+    words = ["pretrain", str(tmp_path / "mine.npz"), "--label", "known", "--out", str(tmp_path / "out"), *QUICK]
+    env = {**environment(SRC), "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path / "shared")}
     done = subprocess.run([*start, *words], capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("2 epochs, loss") == 1, "one process speaks"
-    assert load_encoder(tmp_path / "out") is not None
+    assert not list((tmp_path / "shared").glob("pucl-*"))
+    alone = typed(tmp_path / "mine.npz", "--label", "known", "--out", tmp_path / "alone", *QUICK)
+    assert alone.returncode == 0
+    z, expected = (pucl.embed(load_encoder(tmp_path / out), x) for out in ("out", "alone"))
+    assert torch.allclose(z, expected, atol=1e-3), "the same rows in the same batches"

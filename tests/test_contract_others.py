@@ -134,7 +134,7 @@ def test_dataset(entry: Entry) -> None:
     assert np.array_equal(data.x_train, again.x_train) and np.array_equal(data.y_test, again.y_test)
     assert data.kind in entry.inputs and data.name == entry.name
     for x, y in ((data.x_train, data.y_train), (data.x_test, data.y_test)):
-        assert x.ndim == (4 if data.kind == "image" else 2) and len(x) == len(y)
+        assert x.ndim == {"image": 4, "text": 1}.get(data.kind, 2) and len(x) == len(y)
         assert y.dtype == np.bool_ and 0 < y.mean() < 1
     assert data.x_train.shape[1:] == data.x_test.shape[1:]
     if entry.name in OFFICIAL:

@@ -2,18 +2,22 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pucl.encoders.frozen import cache
+import pucl.texts as texts_module
+from pucl import cache
 from pucl.encoders.frozen.embedding import embed_frozen
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.errors import RunWarning
+from pucl.texts import vectors_of
 
 from conftest import Command
 
@@ -77,8 +81,54 @@ def test_another_encoder_another_type_or_another_value_is_another_entry(folder: 
     assert seen(encoder(seed=1), x)[0] == 20  # other weights
     assert seen(encoder(size=7), x)[0] == 20  # other settings
     assert seen(encoder(), changed)[0] == 1
-    keys = cache.row_keys(torch.zeros(1, 4, dtype=torch.uint8)), cache.row_keys(torch.zeros(1, 1, dtype=torch.float32))
+    keys = cache.row_keys(np.zeros((1, 4), np.uint8)), cache.row_keys(np.zeros((1, 1), np.float32))
     assert keys[0] != keys[1]  # the same four bytes
+
+
+class CountedTexts:
+    """Texts by their length and their first letter; counts what it reads."""
+
+    cached: ClassVar[bool] = True
+
+    def __init__(self, weights: Sequence[float] = (1.0, 2.0)) -> None:
+        self.weights, self.read = np.array(weights, np.float32), list[str]()
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], *, seed: int) -> "CountedTexts":
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, arrays: Mapping[str, NDArray[Any]]) -> "CountedTexts":
+        raise NotImplementedError
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {"weights": self.weights}
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.read += texts
+        numbers = [[len(text), ord(text[:1] or " ")] for text in texts]
+        return np.array(numbers, np.float32).reshape(-1, 2) * self.weights
+
+
+@pytest.mark.usefixtures("folder")
+def test_texts_are_encoded_once_by_published_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts_module, "SAVED", 2)
+    texts = ["battery", "heiß", "", "battery", "\ud800 half a sign", "smoke"]
+    first, again, other = CountedTexts(), CountedTexts(), CountedTexts((1.0, 3.0))
+    z = vectors_of(first, texts, name="st:folder")
+    assert first.read == ["battery", "heiß", "", "\ud800 half a sign", "smoke"]
+    assert np.array_equal(z, CountedTexts().encode(texts))
+    assert np.array_equal(vectors_of(again, [*texts[::-1], "new"], name="st:elsewhere")[:6], z[::-1])
+    assert again.read == ["new"] and vectors_of(again, [], name="st:elsewhere").shape[0] == 0
+    vectors_of(other, texts, name="st:folder")
+    assert len(other.read) == 5, "other weights have other vectors"
+    vectors_of(first, texts, name="hf:folder")
+    assert len(first.read) == 10, "another scheme makes other vectors of the same files"
+    assert {(held.name, held.rows) for held in cache.held()} == {("st:folder", 6), ("st:folder", 5), ("hf:folder", 5)}
+    monkeypatch.setattr(CountedTexts, "cached", False)
+    vectors_of(again, texts, name="st:folder")
+    assert len(again.read) == 7, "what learns from the texts themselves is not kept"
 
 
 def test_own_code_is_never_cached(folder: Path) -> None:

@@ -19,9 +19,10 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.errors import InputError
 from pucl.heads import LinearHead, fit_head
-from pucl.heads.finetune import TuneConfig, fine_tune, mixed, self_train
+from pucl.heads.finetune import fine_tune, self_train
 from pucl.heads.targets import confident_rows
 from pucl.heads.tuned import FineTuned, Normed
+from pucl.heads.tuning import TuneConfig, mixed
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
 from pucl.training import TrainConfig, pretrain
 

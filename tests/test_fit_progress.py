@@ -14,7 +14,7 @@ from pucl.fitting import progress
 from pucl.fitting.fit import fit
 from pucl.fitting.plan import FitOptions
 from pucl.fitting.progress import PAUSE, ProgressLines, StageProgress
-from pucl.heads.finetune import TuneConfig
+from pucl.heads.tuning import TuneConfig
 from pucl.models.schema import learn_schema
 
 

@@ -19,7 +19,8 @@ from pucl import PUClassifier
 from pucl.errors import InputError
 from pucl.fitting import tune
 from pucl.fitting.compare import compare
-from pucl.heads.finetune import TuneConfig
+from pucl.fitting.modes import MODES
+from pucl.heads.tuning import TuneConfig
 from pucl.models.folder import load_model
 from pucl.training.pretraining import pretrain
 from pucl.training.reporting import Epoch
@@ -148,7 +149,7 @@ def test_what_was_fine_tuned_is_not_fine_tuned_again(calls: list[str], tmp_path:
     classifier.set_params(checkpoint=tmp_path / "here")
     with pytest.raises(Stopped):
         classifier.fit(x, s)
-    assert calls == list(tune.MODES) and (tmp_path / "here" / "fit.json").is_file()
+    assert calls == list(MODES) and (tmp_path / "here" / "fit.json").is_file()
     for changed, message in (
         ({"epochs": 3}, "PUClassifier: epochs must be 2, as in the interrupted fit, to resume it"),
         ({"random_state": 1}, "PUClassifier: random_state must be 0, as in the interrupted fit, to resume it"),
@@ -158,7 +159,7 @@ def test_what_was_fine_tuned_is_not_fine_tuned_again(calls: list[str], tmp_path:
     with pytest.raises(InputError, match="60 rows with 6 labelled as before, but other values; to start anew, delete"):
         classifier.fit(x // 2, s)
     again = classifier.fit(x, s).decision_function(x)
-    assert calls[2] == tune.MODES[1] and len(calls) <= 4, "the first mode was kept"
+    assert calls[2] == MODES[1] and len(calls) <= 4, "the first mode was kept"
     assert np.array_equal(again, expected) and not (tmp_path / "here").exists()
     assert np.array_equal(classifier.fit(x, s).decision_function(x), expected), "nothing is left of it"
 

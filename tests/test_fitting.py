@@ -16,9 +16,9 @@ from pucl.encoders.inputs import Encoder, Standardise
 from pucl.fitting.compare import Candidate, Comparison, Judged, choose
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
+from pucl.fitting.modes import MODES
 from pucl.fitting.plan import FitOptions, plan_fit
 from pucl.fitting.reasons import reasons_of
-from pucl.fitting.tune import MODES
 from pucl.models.schema import Schema
 from pucl.training.pretraining import Pretrained
 

@@ -19,8 +19,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("errors", "files"),
     ("deprecation",),
-    ("registry", "labels", "seeds", "device", "weights"),
+    ("registry", "labels", "seeds", "device", "weights", "cache"),
     ("distributed", "numerics"),
+    ("engines",),
     ("texts",),
     ("data",),
     ("views",),

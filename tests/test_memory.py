@@ -109,7 +109,11 @@ def test_another_error_is_not_swallowed() -> None:
 
 def test_advice_is_one_line() -> None:
     assert isinstance(does_not_fit(8192, 2048), RunError)
-    assert str(does_not_fit(8192, 2048)) == "a batch size of 8192 does not fit into memory; 2048 would"
+    assert str(does_not_fit(8192, 2048)) == (
+        "a batch size of 8192 does not fit into memory; 2048 would, and so would chunks of 2048 (chunk_size=)"
+    )
+    assert str(does_not_fit(8190, 2048)) == "a batch size of 8190 does not fit into memory; 2048 would"
+    assert str(does_not_fit(8192, 64, 256)) == "a chunk size of 256 does not fit into memory; 64 would"
     nothing = str(does_not_fit(8192, 0))
     assert nothing.startswith("a batch size of 8192 does not fit into memory, not even one of 2: use a smaller")
     assert "\n" not in nothing

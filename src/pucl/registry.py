@@ -37,6 +37,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
     }
 )
 INPUTS = ("image", "table", "vector")
+TEXT = "text"  # what text encoders take, and the rows of some data sets
 SCORES = ("score", "probability")  # what some prior estimators take: any score that ranks rows, or one within [0, 1]
 
 _entries: dict[str, dict[str, "Entry"]] = {family: {} for family in FAMILIES}
@@ -87,12 +88,13 @@ def register(
         former_names: names it had before; they still work, with a warning.
         revision: raise it by one whenever a change gives other results, so that older stored results are recognised.
         needs_classes: whether it learns from the class of every row in place of PU labels: a reference, not a method.
-        pretrained: of an encoder, the package that holds its published weights.
+        pretrained: of an encoder of rows or of texts, the package that holds its published weights.
     """
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
-    if not set(inputs) <= {*INPUTS, *SCORES}:
-        raise bad_argument(f"register({family!r})", "inputs", f"a tuple of {INPUTS + SCORES}", inputs)
+    known_inputs = (*INPUTS, *SCORES, TEXT)
+    if not set(inputs) <= {*known_inputs}:
+        raise bad_argument(f"register({family!r})", "inputs", f"a tuple of {known_inputs}", inputs)
     check_count(f"register({family!r})", "revision", revision)
 
     def add(function: F) -> F:

@@ -13,7 +13,8 @@ from pucl.cli.bench import app as bench_app
 from pucl.cli.cache import cache
 from pucl.cli.data import app as data_app
 from pucl.cli.fit import fit, prior
-from pucl.cli.model import diagnose, export, inspect, predict, report
+from pucl.cli.model import diagnose, export, inspect, report
+from pucl.cli.predict import embed, predict
 from pucl.cli.signing import Verb, command_of
 from pucl.cli.theory import theory
 from pucl.cli.train import pretrain
@@ -27,7 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
-for verb in (fit, predict, report, inspect, diagnose, prior, export, pretrain, cache, theory):
+for verb in (fit, predict, embed, report, inspect, diagnose, prior, export, pretrain, cache, theory):
     app.command(cls=Verb)(verb)
 
 

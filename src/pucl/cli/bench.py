@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pucl.cli.options import words
+from pucl.cli.options import Address, EngineName, words
 from pucl.cli.signing import Verb
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def run(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … (default: a GPU if there is one).")] = None,
     commit: Annotated[str | None, typer.Option(help="Commit to store with the results if there is no git.")] = None,
+    engine: EngineName = None,
+    address: Address = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print what would be run, and the time it will take.")
     ] = False,
@@ -65,13 +67,18 @@ def run(
     from pucl.bench.run.runner import plan, say_cost, say_outdated, select, sweep
     from pucl.bench.tables.grid import is_table_grid
     from pucl.device import pick_device
+    from pucl.engines import Engine
     from pucl.errors import Described, bad_argument, check_count
 
     check_count("pucl bench run", "--jobs", jobs)
+    workers = Engine(engine, address)
+    workers.check("pucl bench run")
+    if engine and jobs > 1:
+        raise bad_argument("pucl bench run", "--jobs", "left out with --engine, which uses the whole cluster", jobs)
     if stale and force:
         raise bad_argument("pucl bench run", "--stale", "given without --force, which runs all", Described("both"))
     if is_table_grid(grid):
-        for option, value in (("--stale", stale), ("--encoders", encoders), ("--device", device)):
+        for option, value in (("--stale", stale), ("--encoders", encoders), ("--device", device), ("--engine", engine)):
             if value:
                 raise bad_argument("pucl bench run", option, "left out for a grid of tables", value)
         _run_tables(grid, only or [], results or TABLES, jobs=jobs, force=force, commit=commit, dry_run=dry_run)
@@ -88,7 +95,7 @@ def run(
     with _stoppable(force=force):
         summary = sweep(
             cells, results, encoders=encoders, jobs=jobs, force=force, stale=stale, device=device, commit=commit,
-            on_progress=typer.echo,
+            engine=workers, on_progress=typer.echo,
         )  # fmt: skip
     if summary.failed:
         raise typer.Exit(1)

@@ -16,8 +16,8 @@ def cache(
 
     Example: pucl cache --clear
     """
-    from pucl.encoders.frozen.cache import LARGEST, cache_path, held
-    from pucl.encoders.frozen.cache import clear as clear_cache
+    from pucl.cache import LARGEST, cache_path, held
+    from pucl.cache import clear as clear_cache
 
     path = cache_path()
     if clear:

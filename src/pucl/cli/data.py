@@ -47,6 +47,9 @@ def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print the
     console = Console()
     console.print(table)
     console.print(f"Download one: pucl data prepare NAME. If they are elsewhere, set {VARIABLE} to that folder.")
+    for row in described:
+        if row["install"] and row["missing"]:
+            typer.echo(f"Part of a package is {row['name']}: {row['install']}")
 
 
 def _describe(source: Any) -> dict[str, Any]:
@@ -62,6 +65,7 @@ def _describe(source: Any) -> dict[str, Any]:
         "folder": str(source.folder),
         "url": source.page,
         "download": source.downloadable,
+        "install": source.command if source.install else None,
     }
 
 

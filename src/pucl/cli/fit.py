@@ -40,12 +40,14 @@ from pucl.cli.options import (
 )  # fmt: skip
 from pucl.cli.signing import respell
 from pucl.errors import bad_argument
+from pucl.fitting.modes import NAMED
 
 if TYPE_CHECKING:
     from pucl.models.record import Sampling
     from pucl.selection import Verdict
 
 REQUIRED = ("useful", "weak")
+FINE_TUNE_ON = tuple(NAMED)
 WORSE_THAN_REQUIRED = 3  # exit code of --require
 KNOWN = "--prior to 'pucl fit'"  # where a known π goes
 CHOICES = (
@@ -126,6 +128,14 @@ def fit(
             rich_help_panel=TRAINING,
         ),
     ] = None,
+    fine_tune_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Fine-tune on labels that are fixed, renewed or moving, or compare all (default: fixed and renewed).",
+            autocompletion=words(*FINE_TUNE_ON),
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(help="Seconds that the fit may take, about (default: no limit).", rich_help_panel=TRAINING),
@@ -182,6 +192,10 @@ def fit(
         raise bad_argument("pucl fit", "--out", "given, on the command line or in the file of --config", None)
     if options["require"] not in (None, *REQUIRED):
         raise bad_argument("pucl fit", "--require", " or ".join(REQUIRED), options["require"])
+    if options["fine_tune_on"] not in (None, *FINE_TUNE_ON):
+        raise bad_argument("pucl fit", "--fine-tune-on", " or ".join(FINE_TUNE_ON), options["fine_tune_on"])
+    if options["fine_tune_on"] is not None and options["fine_tune"] is False:
+        raise bad_argument("pucl fit", "--fine-tune-on", "left out with --no-fine-tune", options["fine_tune_on"])
     from dataclasses import replace
 
     from pucl.cli.resume import check_place, place_of, resumable, resumed_later
@@ -194,6 +208,8 @@ def fit(
 
     check_place(options)
     chosen = {name: options[name] for name in CHOICES if options[name] is not None}
+    if options["fine_tune_on"] is not None:
+        chosen["fine_tune"] = options["fine_tune_on"]
     chosen_options = FitOptions(
         **chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit"
     )

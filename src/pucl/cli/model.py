@@ -1,4 +1,4 @@
-"""What is done with a model: ``pucl predict``, ``inspect``, ``diagnose``, ``report`` and ``export``."""
+"""What there is to see of a model, and its other form: ``pucl inspect``, ``diagnose``, ``report`` and ``export``."""
 
 import json
 from pathlib import Path
@@ -6,70 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pucl.cli.options import DATA, OUTPUT, AsJson, Data, IdColumn, Key, ModelFolder, SkipUnreadable
-
-LABELS = "Labels, by one of these rules"  # a panel of --help
-
-
-def predict(
-    model: ModelFolder,
-    data: Data,
-    out: Annotated[Path, typer.Option(help="File for the scores: .parquet or .csv.", rich_help_panel=OUTPUT)],
-    id_column: IdColumn = None,
-    key: Key = None,
-    top: Annotated[
-        int | None, typer.Option(help="Label so many rows positive, the best.", rich_help_panel=LABELS)
-    ] = None,
-    recall: Annotated[
-        float | None,
-        typer.Option(help="Label so many that this share of the positives is found.", rich_help_panel=LABELS),
-    ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(help="Label as many as let this share of them be positive.", rich_help_panel=LABELS),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="Label rows above this probability (default: 0.5).", rich_help_panel=LABELS),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Rows held in memory at a time.")] = 8192,
-    resize: Annotated[
-        bool, typer.Option("--resize", help="Resize images to the size of training.", rich_help_panel=DATA)
-    ] = False,
-    skip_unreadable: SkipUnreadable = None,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict", help="Refuse categories and missing values that training did not have.", rich_help_panel=DATA
-        ),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Score rows with a model: id, probability, label and reliability of each, for files of any size.
-
-    A model that only knows a bound on the share of positives writes a score in the place of the probability.
-
-    Example: pucl predict model customers.parquet --id-column customer --out scores.parquet
-
-    Example: pucl predict model customers.parquet --top 500 --out scores.csv
-    """
-    from pucl.cli.console import progress_bar
-    from pucl.models.folder import load_model
-    from pucl.models.scoring import score_to_file
-
-    loaded = load_model(model)
-    with progress_bar() as report:
-        scored = score_to_file(
-            loaded, data, out, on_progress=lambda rows: report(f"{rows:,} rows", 0.0), threshold=threshold,
-            top=top, recall=recall, precision=precision, batch_size=batch_size, id_column=id_column, key=key,
-            resize=resize, strict=strict, skip_unreadable=bool(skip_unreadable),
-        )  # fmt: skip
-    if as_json:
-        counts = {"rows": scored.rows, "positive": scored.positive, "rule": scored.rule}
-        typer.echo(json.dumps({**counts, "out": str(scored.path)}, ensure_ascii=False))
-    else:
-        share = f"{scored.positive:,} of {scored.rows:,} rows labelled positive ({scored.rule})"
-        typer.echo(f"{share}\nScores: {scored.path}")
+from pucl.cli.options import AsJson, ModelFolder
 
 
 def inspect(model: ModelFolder, as_json: AsJson = False) -> None:

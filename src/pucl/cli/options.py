@@ -36,7 +36,7 @@ def words(*known: str) -> Callable[[str], list[str]]:
 
 
 # Panels of --help.
-DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
+DATA, MODEL, TRAINING, OUTPUT, CLUSTER = "Data", "Model", "Training", "Output", "Many files, many machines"
 
 Data = Annotated[
     str,
@@ -121,6 +121,22 @@ Seed = Annotated[
 Device = Annotated[
     str | None,
     typer.Option(help="cpu, cuda, cuda:1 … (default: a GPU if there is one).", rich_help_panel=TRAINING),
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="ray: on all cores or GPUs of a Ray cluster.",
+        autocompletion=words("ray"),
+        rich_help_panel=CLUSTER,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the Ray cluster: auto, host:port or ray://host:port (default: a new one on this machine).",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)]
 Config = Annotated[

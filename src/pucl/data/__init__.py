@@ -16,13 +16,13 @@ Kind = Literal["image", "table", "vector"]
 class Dataset:
     """A task with its truth: rows to train on, rows held out for the final evaluation.
 
-    Images are n × c × h × w, tables and vectors n × d. ``y`` is True for the positive class. ``x_unlabelled`` are rows
-    without a known class, if the data set has any: they can only be part of U. ``classes_train`` are the classes, of
-    several that make up a side, of the training rows, where there are such.
+    Images are n × c × h × w, tables and vectors n × d, texts (n,). ``y`` is True for the positive class.
+    ``x_unlabelled`` are rows without a known class, if the data set has any: they can only be part of U.
+    ``classes_train`` are the classes, of several that make up a side, of the training rows, where there are such.
     """
 
     name: str
-    kind: Kind
+    kind: Kind | Literal["text"]
     positive: str
     negative: str
     x_train: NDArray[Any]

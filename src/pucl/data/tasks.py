@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,9 @@ from pucl.errors import Described, bad_argument
 
 @dataclass(frozen=True)
 class Split:
-    """Images n × c × h × w and, for each, the index of its class."""
+    """Images n × c × h × w, or texts, and for each the index of its class."""
 
-    x: NDArray[np.uint8]
+    x: NDArray[Any]
     classes: NDArray[np.int64]
 
 
@@ -27,8 +28,9 @@ def binary_task(
     train: Split,
     test: Split,
     x_unlabelled: NDArray[np.uint8] | None = None,
+    kind: Literal["image", "text"] = "image",
 ) -> Dataset:
-    """The task `positive` against `negative`; images of other classes are left out.
+    """The task `positive` against `negative`; rows of other classes are left out.
 
     Args:
         name: the name of the task.
@@ -38,22 +40,23 @@ def binary_task(
         train: the official training split.
         test: the official test split.
         x_unlabelled: images whose class is unknown.
+        kind: of the rows.
     """
     for which, split in (("train", train), ("test", test)):
         lacking = [label for label in (*positive, *negative) if names.index(label) not in split.classes]
         if lacking:
-            allowed = "one with images of every class of the task"
+            allowed = f"one with {kind}s of every class of the task"
             raise bad_argument(name, f"the {which} split", allowed, Described(f"none of {', '.join(lacking)}"))
     groups = [[names.index(label) for label in group] for group in (positive, negative)]
     (x_train, y_train, classes), (x_test, y_test, _) = (_select(split, *groups) for split in (train, test))
     texts = ", ".join(positive), ", ".join(negative)
-    return Dataset(name, "image", *texts, x_train, y_train, x_test, y_test, x_unlabelled, classes)
+    return Dataset(name, kind, *texts, x_train, y_train, x_test, y_test, x_unlabelled, classes)
 
 
 def _select(
     split: Split, positive: Sequence[int], negative: Sequence[int]
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.int64]]:
-    """The images of either group of classes, whether they are positive, and their classes."""
+) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.int64]]:
+    """The rows of either group of classes, whether they are positive, and their classes."""
     truth = np.isin(split.classes, positive)
     used = truth | np.isin(split.classes, negative)
     return (split.x, truth, split.classes) if used.all() else (split.x[used], truth[used], split.classes[used])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument
 
+ROWS = "images (n, c, h, w) or rows (n, d)"
 PIECE = 1 << 22  # numbers looked at together, so that a large set needs no second copy of itself
 
 
@@ -21,15 +22,23 @@ def as_rows(x: Any, *, owner: str) -> Tensor:
     """
     with warnings.catch_warnings():  # torch has no read-only tensors and says so; rows are only ever read
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
-        rows = torch.as_tensor(x)
+        try:
+            rows = torch.as_tensor(x)
+        except (TypeError, ValueError):
+            raise bad_argument(owner, "x", f"{ROWS} of numbers", Described(_content(x))) from None
     if rows.ndim not in (2, 4):
-        got = Described(f"shape {tuple(rows.shape)}")
-        raise bad_argument(owner, "x", "images (n, c, h, w) or rows (n, d)", got)
+        raise bad_argument(owner, "x", ROWS, Described(f"shape {tuple(rows.shape)}"))
     if rows.dtype == torch.uint8:
         return rows
     rows = rows.to(torch.float32)
     check_finite(owner, "x", rows)
     return rows
+
+
+def _content(x: Any) -> str:
+    """What values that are no numbers are."""
+    first = next(iter(x), None) if hasattr(x, "__iter__") else x
+    return "texts" if isinstance(first, str) else f"{type(first).__name__} values"
 
 
 def check_finite(owner: str, argument: str, rows: Tensor) -> None:

@@ -28,6 +28,7 @@ from pucl.models.folder import load_model, save_model
 from pucl.models.labelling import threshold_for
 from pucl.models.model import Model
 from pucl.models.record import metrics_to_dict
+from pucl.models.scorer import Scorer
 from pucl.pseudo_labels import PseudoLabels
 from pucl.report import write_report
 from pucl.selection import RankingScores, pu_scores, ranking_scores
@@ -72,6 +73,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         learning_rate: of the encoder's training.
         fine_tune: at the end train encoder and head together, once on fixed pseudo-labels and once on labels that the
             network renews; keep whichever ranks hidden positives higher, or the frozen encoder if it is clearly better.
+            ``"fixed"``, ``"renewed"`` or ``"moving"`` (`pucl.momentum_train`, twice as slow) tries that alone,
+            ``"all"`` all three.
         time_limit: seconds that a fit may take, about; rankers and epochs for which there is no time are left out, and
             `reasons_` says so. The fastest ranker is fitted in any case.
         tune: how far an encoder that you already have is tuned: ``"frozen"``, ``"head"`` (a contrastive projection of
@@ -138,7 +141,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
-        fine_tune: bool = False,
+        fine_tune: bool | str = False,
         time_limit: float | None = None,
         tune: str | None = None,
         download: bool = False,
@@ -283,6 +286,15 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         check_is_fitted(self, "model_")
         return threshold_for(self.model_, recall=recall, precision=precision, owner=OWNER)
+
+    def scorer(self, **options: Any) -> Scorer:
+        """A function from a batch of rows to their scores, which holds the model and can be sent to other processes.
+
+        Args:
+            **options: the other arguments of `pucl.scorer`.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.scorer(**options)
 
     def summary(self) -> str:
         """What it was trained on, what it picked and why, and how good it is estimated to be."""

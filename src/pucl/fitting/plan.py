@@ -25,6 +25,7 @@ from pucl.errors import (
     is_number,
     unknown_name,
 )
+from pucl.fitting.modes import check_fine_tune
 from pucl.fitting.progress import OnProgress, StageProgress
 from pucl.heads.stored import heads_of_models
 from pucl.labels import check_labels, check_negatives
@@ -74,7 +75,7 @@ class FitOptions:
     epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
-    fine_tune: bool = False
+    fine_tune: bool | str = False
     time_limit: float | None = None
     tune: str | None = None
     download: bool = False
@@ -115,13 +116,14 @@ class FitOptions:
             if getattr(self, name) is not None:
                 check_positive(self.owner, name, getattr(self, name))
         check_count(self.owner, "seed", self.seed, low=0)
+        check_fine_tune(self.owner, self.fine_tune)
 
     @property
     def asks_for_training(self) -> bool:
         """Whether the user chose anything about the training of an encoder."""
         named = any(getattr(self, name) != AUTO for name in ("encoder", "objective", "view"))
         sized = any(getattr(self, name) is not None for name in ("epochs", "batch_size", "learning_rate"))
-        return named or sized or self.fine_tune
+        return named or sized or bool(self.fine_tune)
 
     def _check_encoder(self) -> None:
         """The encoder is one, and can be tuned as far as the user wants."""

@@ -127,6 +127,6 @@ def _about_rival(plan: FitPlan, comparison: Comparison, number: int, other: Judg
 
 def _what_is_kept(chosen: Judged, other: Judged) -> str:
     if is_tuned(chosen.candidate):
-        return "fine-tuning, which was asked for"
+        return "the simpler fine-tuning" if is_tuned(other.candidate) else "fine-tuning, which was asked for"
     simpler = chosen.candidate.encoder == RAW != other.candidate.encoder
     return "the simpler default" if simpler else "the default"

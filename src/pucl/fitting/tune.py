@@ -10,15 +10,16 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.fitting.compare import TUNED, Candidate, Comparison, Judged, choose, head_of
 from pucl.fitting.encode import Encoded
+from pucl.fitting.modes import MOVING, RENEWED, modes_of
 from pucl.fitting.plan import FitPlan
 from pucl.heads import LinearHead
-from pucl.heads.finetune import TuneConfig, fine_tune, ready_to_tune, self_train
+from pucl.heads.finetune import fine_tune, self_train
+from pucl.heads.momentum import MomentumConfig, momentum_train
+from pucl.heads.tuning import TuneConfig, ready_to_tune
 from pucl.pseudo_labels import PseudoLabels
 from pucl.training.pretraining import default_view
 from pucl.views import View, make_view
 
-# Fixed labels suit an encoder that is good already, labels that the network renews one that is not (LOG.md).
-FIXED, RENEWED = MODES = ("fixed labels", "renewed labels")
 FIXED_SCALE = 0.3  # of the encoder's learning rate with fixed labels
 HEAD = ("head weight", "head bias")  # what is kept besides the tensors of an encoder
 CROPS = (0.5, 1.0)  # milder than in pretraining
@@ -33,7 +34,7 @@ class Classifier:
         encoder: raw rows → embeddings, on the CPU.
         head: embeddings → logits.
         z: embeddings of the training rows.
-        fine_tuned: one of `MODES`; None for the encoder as it was.
+        fine_tuned: the mode of fine-tuning; None for the encoder as it was.
         comparison: what was compared, with the modes of fine-tuning.
     """
 
@@ -56,9 +57,10 @@ def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLab
     everything = (*comparison.judged, *judged)
     if mode is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, replace(comparison, judged=everything))
-    plan.progress("fine-tuning", len(MODES) / (len(MODES) + 1), f"{mode}, all rows")
+    modes = modes_of(plan.options.fine_tune)
+    plan.progress("fine-tuning", len(modes) / (len(modes) + 1), f"{mode}, all rows")
     encoder, head = _kept(plan, f"fine-tuned on {mode}", torch.ones_like(plan.labelled), pseudo, used.encoder, mode)
-    best = len(comparison.judged) + MODES.index(mode)
+    best = len(comparison.judged) + modes.index(mode)
     return Classifier(
         used, encoder, head, embed(encoder, plan.features), mode, replace(comparison, judged=everything, best=best)
     )
@@ -73,15 +75,15 @@ def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | 
     used = plan.fold != 0
     candidate = replace(frozen.candidate, folds=(0,))
     pseudo = candidate.label(used, labelled, prior=plan.prior, seed=seed, negative=plan.negative)
-    judged = []
-    for number, mode in enumerate(MODES):
-        plan.progress("fine-tuning", number / (len(MODES) + 1), f"{mode}, to be judged")
+    judged, modes = [], modes_of(plan.options.fine_tune)
+    for number, mode in enumerate(modes):
+        plan.progress("fine-tuning", number / (len(modes) + 1), f"{mode}, to be judged")
         own, head = _kept(plan, f"judged on {mode}", used, pseudo, encoder, mode)
         logits = np.full(len(labelled), np.nan)
         with torch.no_grad():
             logits[~used.numpy()] = head(embed(own, rows[~used])).double().numpy()
         judged.append(Judged(_named(candidate, mode), logits))
-    names = [*MODES, None]
+    names = [*modes, None]
     return names[choose([*judged, frozen], labelled.numpy(), plan.negatives)], judged
 
 
@@ -113,9 +115,12 @@ def fine_tuned(
     seed: int,
     device: torch.device,
 ) -> tuple[Encoder, LinearHead]:
-    """Encoder and head trained together on the pseudo-labels, in one of `MODES`; both are returned on the CPU."""
+    """Encoder and head trained together on the pseudo-labels, in some mode; both are returned on the CPU."""
     if mode == RENEWED:
         tuned = self_train(rows, labelled, pseudo, encoder, TuneConfig(seed=seed), device=device).cpu()
+    elif mode == MOVING:
+        moving = MomentumConfig(strong_view=_view(tuple(rows.shape[1:])), seed=seed)
+        tuned = momentum_train(rows, labelled, pseudo, encoder, moving, device=device).cpu()
     else:
         config = TuneConfig(encoder_scale=FIXED_SCALE, view=_view(tuple(rows.shape[1:])), seed=seed)
         tuned = fine_tune(rows, labelled, pseudo, encoder, config, device=device).cpu()

@@ -43,7 +43,7 @@ class Pairs:
         gather_distributed: bool = True,
     ) -> "Pairs":
         """From the projections of the two views (n, d each) and the PU labels (n,)."""
-        z = _normalise(torch.cat([z1, z2]))
+        z = unit_rows(torch.cat([z1, z2]))
         both = torch.cat([labelled, labelled])
         return cls(z, z.roll(len(z1), 0), both, z1.dtype, implementation, gather_distributed)
 
@@ -93,7 +93,7 @@ class Pairs:
         return total(x) if self.gather_distributed else x
 
 
-def _normalise(z: Tensor) -> Tensor:
+def unit_rows(z: Tensor) -> Tensor:
     """Rows of length 1 in float32 or better; a row of zeros stays zero, as if its length were 1."""
     wide = z.to(torch.promote_types(z.dtype, torch.float32))
     length = torch.linalg.vector_norm(wide, dim=1, keepdim=True)

@@ -107,6 +107,17 @@ def is_model(folder: str | Path) -> bool:
     return (_current(Path(folder)) / MODEL).is_file()
 
 
+def files_of(folder: str | Path) -> dict[str, bytes]:
+    """The files of the model in a folder, by name."""
+    paths = (_current(Path(folder)) / name for name in (MODEL, *PARTS, *OPTIONAL))
+    return {path.name: path.read_bytes() for path in paths if path.is_file()}
+
+
+def checksum_of(folder: str | Path) -> str:
+    """SHA-256 of the model.json of a model, which has the checksums of its other files."""
+    return _sha256((_current(Path(folder)) / MODEL).read_bytes())
+
+
 def _current(folder: Path) -> Path:
     """Where the files of a model are that load: in its folder, or beside them until they have been replaced."""
     return folder / READY if (folder / READY / MODEL).is_file() else folder

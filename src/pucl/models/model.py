@@ -1,16 +1,17 @@
 """A fitted model: its input schema, its encoder and its calibrated head."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch import device as Device
 
 from pucl.deprecation import warn_renamed
 from pucl.encoders.embedding import embed
-from pucl.encoders.frozen.embedding import embed_frozen
+from pucl.encoders.frozen.embedding import CPU, embed_frozen
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.inputs import Encoder
 from pucl.heads.calibration import Calibrated
@@ -18,6 +19,9 @@ from pucl.models.diagnosis import ModelDiagnosis, diagnose_model
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
+
+if TYPE_CHECKING:
+    from pucl.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Model:
         evidence: rows and scores that a report shows.
         front: a frozen encoder, from rows to the vectors that encoder and head take; None where they take the rows.
         encoder_options: what the network of the encoder was made with.
+        device: where encoders compute; rows, embeddings and scores are on the CPU.
     """
 
     schema: Schema
@@ -43,6 +48,7 @@ class Model:
     evidence: Evidence | None = None
     front: FrozenEncoder | None = None
     encoder_options: Mapping[str, Any] = field(default_factory=dict)
+    device: Device = CPU
 
     @property
     def prior(self) -> float:
@@ -62,6 +68,22 @@ class Model:
         """
         return diagnose_model(self.record, self.evidence)
 
+    def to(self, device: Device) -> "Model":
+        """The same model, whose encoders compute on a device; the encoder itself moves there."""
+        if any(True for _ in self.encoder.parameters()):
+            self.encoder.to(device)
+        return replace(self, device=device)
+
+    def scorer(self, **options: Any) -> "Scorer":
+        """A function from a batch of rows to their scores, which holds the model and can be sent to other processes.
+
+        Args:
+            **options: the other arguments of `pucl.scorer`.
+        """
+        from pucl.models.scorer import scorer
+
+        return scorer(self, **options)
+
     def embed(self, rows: Tensor) -> Tensor:
         """Embeddings (n, k), of length 1, of rows as `schema.encode` gives them."""
         return self._embedded(self._taken(rows))
@@ -75,7 +97,7 @@ class Model:
 
     def _taken(self, rows: Tensor) -> Tensor:
         """What encoder and head take of the rows: vectors by the frozen encoder where there is one."""
-        return rows if self.front is None or not len(rows) else embed_frozen(self.front, rows)
+        return rows if self.front is None or not len(rows) else embed_frozen(self.front, rows, device=self.device)
 
     def _embedded(self, taken: Tensor) -> Tensor:
         return embed(self.encoder, taken if self.front is not None else self.schema.features(taken))

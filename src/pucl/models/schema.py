@@ -16,6 +16,7 @@ from pucl.data.own import Batch, OwnData, Rows, Table, TableTransform, open_rows
 from pucl.data.own.batch import load
 from pucl.data.own.dates import source_of
 from pucl.data.own.expand import Expand
+from pucl.data.own.files import is_of_tables
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import is_frame
 from pucl.data.own.texts import TextFiles, TextRows, is_texts
@@ -96,14 +97,15 @@ class Schema:
         if resize and self.kind != "image":
             raise bad_argument(owner, "resize", f"left out for a model of kind {self.kind!r}", resize)
         path = Path(source) if isinstance(source, str | Path) else None
-        files = isinstance(source, OwnData) or (path is not None and path.is_dir())
-        size = self.shape[1:] if self.kind == "image" and files and (resize or self.resize) else None
+        folder = path is not None and path.is_dir() and (self.kind == "image" or not is_of_tables(path))
+        images = self.kind == "image" and (folder or isinstance(source, OwnData))
+        size = self.shape[1:] if images and (resize or self.resize) else None
         if isinstance(source, OwnData):
             return self._as_trained(source.rows, size, owner)
         named_file = path is not None and path.suffix.lower() not in ARRAYS
-        if path is not None and named_file and path.exists() and not self._takes(path):
+        if path is not None and named_file and path.exists() and not self._takes(folder=folder):
             raise self._misfit(owner, f"the {'folder' if path.is_dir() else 'file'} {path.name}")
-        by_name = bool(self.columns) and not (path is not None and path.is_dir())
+        by_name = bool(self.columns) and not folder
         by_name = by_name and (named_file or (not is_texts(source) and is_frame(source)))
         named: dict[str, Any] = {"columns": self.needed} if by_name else {}
         text = self.transform.read_as_text if self.transform is not None and named_file and by_name else ()
@@ -124,9 +126,9 @@ class Schema:
         texts = () if self.transform is None else self.transform.texts
         return texts[0].name if len(texts) == 1 and self.needed == (texts[0].name,) else None
 
-    def _takes(self, path: Path) -> bool:
-        """Whether a folder, or a file, can hold such rows."""
-        return self.kind == "image" or self.only_text is not None if path.is_dir() else self.kind != "image"
+    def _takes(self, *, folder: bool) -> bool:
+        """Whether a folder of images or texts, or else tables, can hold such rows."""
+        return self.kind == "image" or self.only_text is not None if folder else self.kind != "image"
 
     @property
     def as_scaled(self) -> NDArray[np.bool_]:

@@ -1,8 +1,7 @@
 """Scoring: rows of any size through a model into a file, in memory that does not grow with them."""
 
-import csv
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +11,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pucl.data.own.batch import Rows, need
+from pucl.data.own.batch import Rows
 from pucl.data.own.rules import ColumnWarning
-from pucl.errors import InputError, RunError, bad_argument, check_count
+from pucl.errors import InputError, bad_argument, check_count, signed_by
 from pucl.models.labelling import OWNER, LabelRule
 from pucl.models.model import Model
 from pucl.models.places import check_file
+from pucl.models.writing import writing
 
 SUFFIXES = (".parquet", ".csv")
 COLUMNS = ("id", "probability", "label", "reliability")
 COLUMNS_OF_A_BOUND = ("id", "score", "label")  # where π is only bounded, nothing is a probability
-Write = Callable[["ScoredRows"], None]
-ColumnWarnings = dict[tuple[str, bool], ColumnWarning]  # by column, and whether it is about new categories
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,10 @@ class ScoredRows:
     probability: NDArray[np.float64]
     label: NDArray[np.bool_]
     reliability: NDArray[np.float64]
+
+    def columns(self, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+        """The values by the name they have in a file of scores."""
+        return {name: self.ids if name == "id" else getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ def scores(
         yield _scored(ids, logit, logit > cut)
 
 
+def columns_of(model: Model) -> tuple[str, ...]:
+    """What a file of scores holds: probability and reliability, or the score where π is only bounded."""
+    return COLUMNS_OF_A_BOUND if model.record.prior.is_bound else COLUMNS
+
+
 def _scored(ids: NDArray[Any], logit: NDArray[np.float64], label: NDArray[np.bool_]) -> ScoredRows:
     probability = torch.sigmoid(torch.from_numpy(logit)).numpy()
     return ScoredRows(ids, logit, probability, label, np.abs(2 * probability - 1))
@@ -91,19 +98,27 @@ def _scored(ids: NDArray[Any], logit: NDArray[np.float64], label: NDArray[np.boo
 def _logits(
     model: Model, source: Any, batch_size: int, strict: bool, options: Mapping[str, Any]
 ) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
-    """Ids and logits, batch by batch; what is odd about the columns is said at the end."""
+    """Ids and logits, batch by batch."""
+    for ids, rows in _encoded(model, source, batch_size, strict, options):
+        yield ids, model.logits(rows).double().numpy()
+
+
+def _encoded(
+    model: Model, source: Any, batch_size: int, strict: bool, options: Mapping[str, Any]
+) -> Iterator[tuple[NDArray[Any], torch.Tensor]]:
+    """Ids and rows as the model takes them, batch by batch; what is odd about the columns is said at the end."""
     check_count(OWNER, "batch_size", batch_size)
-    gathered: ColumnWarnings = {}
+    gathered: list[ColumnWarning] = []
     for batch in _opened(model, source, options).batches(batch_size):
         with _gathering(gathered, strict):
             rows = model.schema.encode(batch, owner=OWNER)
-        yield batch.ids, model.logits(rows).double().numpy()
-    for warning in gathered.values():
+        yield batch.ids, rows
+    for warning in joined(gathered):
         warnings.warn(warning, stacklevel=3)
 
 
 @contextmanager
-def _gathering(gathered: ColumnWarnings, strict: bool) -> Iterator[None]:
+def _gathering(gathered: list[ColumnWarning], strict: bool) -> Iterator[None]:
     """Add warnings about columns to those of earlier batches; with `strict` the first one is an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -115,8 +130,16 @@ def _gathering(gathered: ColumnWarnings, strict: bool) -> Iterator[None]:
         elif strict:
             raise InputError(str(warning).rpartition("; ")[0], owner=OWNER)  # without the consequence
         else:
-            key = (warning.name, bool(warning.new))
-            gathered[key] = gathered[key] + warning if key in gathered else warning
+            gathered[:] = joined([*gathered, warning])
+
+
+def joined(gathered: Iterable[ColumnWarning]) -> list[ColumnWarning]:
+    """One warning for each column, and another one for its new categories."""
+    sums: dict[tuple[str, bool], ColumnWarning] = {}
+    for warning in gathered:
+        key = (warning.name, bool(warning.new))
+        sums[key] = sums[key] + warning if key in sums else warning
+    return list(sums.values())
 
 
 def _opened(model: Model, source: Any, options: Mapping[str, Any]) -> Rows:
@@ -159,27 +182,65 @@ def score_to_file(
         on_progress: called with the number of rows done after every batch, with `top` in both passes.
         **options: the other arguments of `scores`.
     """
-    out, report = Path(out), on_progress or _silent
+    report = on_progress or _silent
     rule = LabelRule(threshold, top, recall, precision).checked(model)
-    check_file(OWNER, "out", out, SUFFIXES)
-    if isinstance(source, str | Path) and out.exists() and Path(source).exists() and out.samefile(source):
-        raise bad_argument(OWNER, "out", "another file than the source", str(out))
+    out = _checked_out(out, source, SUFFIXES)
 
     def logits() -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
         return _logits(model, source, batch_size, strict, options)
 
     cut, equals = (rule.logit(model), 0) if top is None else _cut_for(top, logits, report)
-    columns = COLUMNS_OF_A_BOUND if model.record.prior.is_bound else COLUMNS
+    columns = columns_of(model)
     rows = positive = 0
-    with _whole(out) as part, (_parquet if out.suffix.lower() == ".parquet" else _csv)(part, columns) as write:
+    with writing(out, owner=OWNER) as write:
         for ids, logit in logits():
             also = (logit == cut) & (np.cumsum(logit == cut) <= equals)
             equals -= int(also.sum())
             batch = _scored(ids, logit, (logit > cut) | also)
-            write(batch)
+            write(batch.columns(columns))
             rows, positive = rows + len(ids), positive + int(batch.label.sum())
             report(rows)
     return ScoredFile(rows, positive, out, rule.in_words(model))
+
+
+@signed_by("pucl.embed_to_file")
+def embed_to_file(
+    model: Model,
+    source: Any,
+    out: str | Path,
+    *,
+    batch_size: int = 8192,
+    strict: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+    **options: Any,
+) -> int:
+    """Write id and embedding of every row to a Parquet file, whole or not at all; returns the number of rows.
+
+    Args:
+        model: a fitted one.
+        source: what `pucl.read` takes.
+        out: a path that ends in .parquet; its column ``embedding`` holds vectors of length 1, which `pucl.read` reads.
+        batch_size: see `scores`.
+        strict: see `scores`.
+        on_progress: called with the number of rows done after every batch.
+        **options: the other arguments of `scores`.
+    """
+    report, rows = on_progress or _silent, 0
+    out = _checked_out(out, source, SUFFIXES[:1])
+    with writing(out, owner=OWNER) as write:
+        for ids, encoded in _encoded(model, source, batch_size, strict, options):
+            write({"id": ids, "embedding": model.embed(encoded).numpy()})
+            rows += len(ids)
+            report(rows)
+    return rows
+
+
+def _checked_out(out: str | Path, source: Any, suffixes: tuple[str, ...]) -> Path:
+    out = Path(out)
+    check_file(OWNER, "out", out, suffixes)
+    if isinstance(source, str | Path) and out.exists() and Path(source).exists() and out.samefile(source):
+        raise bad_argument(OWNER, "out", "another file than the source", str(out))
+    return out
 
 
 def _silent(rows: int) -> None:
@@ -199,62 +260,3 @@ def _cut_for(top: int, logits: Callable[[], Iterator[Any]], report: Callable[[in
     if rows < top:
         raise bad_argument(OWNER, "top", f"at most the number of rows, {rows:,}", top)
     return float(best.min()), int((best == best.min()).sum())
-
-
-@contextmanager
-def _whole(out: Path) -> Iterator[Path]:
-    """A temporary file that replaces `out` if all goes well and is removed if not."""
-    part, made = out.with_name(f"{out.name}.part"), not out.parent.exists()
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(out)
-    except OSError as error:
-        raise RunError(f"{OWNER}: cannot write {out}: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-            if made:
-                out.parent.rmdir()  # fails, as it should, if there are other files in it
-
-
-@contextmanager
-def _csv(path: Path, names: Sequence[str]) -> Iterator[Write]:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-
-        def write(batch: ScoredRows) -> None:
-            writer.writerows(zip(*(map(_text, _column(batch, name).tolist()) for name in names), strict=True))
-
-        yield write
-
-
-def _text(value: Any) -> Any:
-    """A number in nine digits, a label as 0 or 1, anything else as it is."""
-    if isinstance(value, bool):
-        return int(value)
-    return f"{value:.9g}" if isinstance(value, float) else value
-
-
-def _column(batch: ScoredRows, name: str) -> NDArray[Any]:
-    column: NDArray[Any] = batch.ids if name == "id" else getattr(batch, name)
-    return column
-
-
-@contextmanager
-def _parquet(path: Path, names: Sequence[str]) -> Iterator[Write]:
-    arrow, parquet = need("pyarrow", "a Parquet file"), need("pyarrow.parquet", "a Parquet file")
-    opened: list[Any] = []
-
-    def write(batch: ScoredRows) -> None:
-        table = arrow.table({name: arrow.array(_column(batch, name)) for name in names})
-        if not opened:
-            opened.append(parquet.ParquetWriter(path, table.schema))
-        opened[0].write_table(table.cast(opened[0].schema))
-
-    try:
-        yield write
-    finally:
-        for writer in opened:
-            writer.close()

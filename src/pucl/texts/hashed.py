@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +22,7 @@ ITERATIONS = 2  # of the randomised SVD
 Words = Sequence[Sequence[str]]  # texts as words
 
 
-@register(FAMILY, reference="Deerwester et al. 1990", name="hashed", inputs=("table",))
+@register(FAMILY, reference="Deerwester et al. 1990", name="hashed", inputs=("text",))
 @dataclass(frozen=True)
 class HashedEncoder:
     """Hashed words, pairs and pieces of words, weighed by tf-idf, and a truncated SVD.
@@ -40,6 +41,7 @@ class HashedEncoder:
     number: Ints
     idf: Floats
     axes: Floats
+    cached: ClassVar[bool] = False
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, seed: int) -> "HashedEncoder":

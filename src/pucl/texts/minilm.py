@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -27,7 +28,9 @@ MOST = 128  # pieces of words that are read, as in the training of the model
 BATCH = 64  # texts at a time
 
 
-@register(FAMILY, reference="Reimers and Gurevych 2019; Wang et al. 2020", name="minilm", inputs=("table",))
+@register(
+    FAMILY, reference="Reimers and Gurevych 2019; Wang et al. 2020", name="minilm", inputs=("text",), pretrained=WHEEL
+)
 @dataclass(frozen=True)
 class MiniLM:
     """Sentences by all-MiniLM-L6-v2, trained on a billion pairs of English sentences; needs a package.
@@ -41,6 +44,7 @@ class MiniLM:
     """
 
     digest: NDArray[np.uint8]
+    cached: ClassVar[bool] = True
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, seed: int) -> "MiniLM":  # noqa: ARG003

@@ -30,6 +30,7 @@ class PublishedEncoder:
 
     files: Mapping[str, bytes]
     scheme: ClassVar[str]
+    cached: ClassVar[bool] = True
 
     @classmethod
     def open(cls, target: str, *, download: bool = False) -> Self:

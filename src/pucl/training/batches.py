@@ -28,7 +28,8 @@ def epoch_order(labelled: Tensor, config: TrainConfig, epoch: int) -> Tensor:
 
     Without `labelled_share`, one shuffled pass; a remainder smaller than a batch is left for another epoch. With it,
     every batch has round(share · batch_size) labelled rows, at least one and not all; labelled and unlabelled rows each
-    come in shuffled passes of their own, as many as it takes.
+    come in shuffled passes of their own, as many as it takes. They are dealt out evenly to the chunks of a batch, so
+    that the statistics of batch norm do not give away who is labelled.
     """
     generator = Generator().manual_seed(seed_of(config.seed, "order", epoch))
     steps, size = steps_per_epoch(len(labelled), config), config.batch_size
@@ -37,7 +38,8 @@ def epoch_order(labelled: Tensor, config: TrainConfig, epoch: int) -> Tensor:
     n_labelled = min(max(round(config.labelled_share * size), 1), size - 1)
     chosen, others = labelled.cpu().nonzero().flatten(), (~labelled.cpu()).nonzero().flatten()
     parts = ((chosen, n_labelled), (others, size - n_labelled))
-    return torch.cat([passes(rows, steps * k, generator).view(steps, k) for rows, k in parts], dim=1)
+    order = torch.cat([passes(rows, steps * k, generator).view(steps, k) for rows, k in parts], dim=1)
+    return order.view(steps, -1, config.chunks).transpose(1, 2).flatten(1)
 
 
 def passes(rows: Tensor, n: int, generator: Generator) -> Tensor:

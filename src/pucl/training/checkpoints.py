@@ -327,6 +327,8 @@ def _difference(was: Any, now: Any, key: str = "") -> tuple[str, str, str] | Non
         return None if same else (key, f"was {was!r:.120}", f"{now!r:.120}")
     for name in [*now, *(name for name in was if name not in now)]:
         inner = f"{key}.{name}" if key else name
+        if was.get(name) is None and now.get(name) is None:  # not used, and perhaps not there in another version
+            continue
         if name not in was:
             return inner, "was not set", f"{now[name]!r:.120}"
         if name not in now:

@@ -19,6 +19,9 @@ class TrainConfig:
     Attributes:
         epochs: passes over the data.
         batch_size: samples per step (two views each), over all processes together.
+        chunk_size: samples, over all processes together, that go through the encoder at a time, while the loss sees the
+            whole batch (cached gradients): the memory of a small batch for the gradient of a large one, in up to twice
+            the time. Batch norm in the encoder then takes its statistics from a chunk. None: the whole batch at once.
         optimiser: ``"lars"``, ``"sgd"`` or ``"adamw"``.
         learning_rate: at the top of the schedule.
         final_learning_rate: where the cosine ends.
@@ -26,6 +29,8 @@ class TrainConfig:
         momentum: of LARS (Nesterov's) and SGD.
         weight_decay: of LARS on everything, of SGD and AdamW not on biases and norms.
         clip: largest norm of the gradient, to which larger ones are scaled down; None for no clipping.
+        average: the decay of a running average of the weights, such as 0.999, which is then what is kept; 0 keeps the
+            weights of the last step.
         projection: hidden and output width of the projection head.
         output_norm: batch norm on the output of the projection head, as in the authors' released code.
         labelled_share: share of labelled rows in every batch; None draws all rows alike. With a larger share than in
@@ -43,6 +48,7 @@ class TrainConfig:
 
     epochs: int = 300
     batch_size: int = 1024
+    chunk_size: int | None = None
     optimiser: Literal["lars", "sgd", "adamw"] = "lars"
     learning_rate: float = 1.2
     final_learning_rate: float = 1e-5
@@ -50,6 +56,7 @@ class TrainConfig:
     momentum: float = 0.9
     weight_decay: float = 1e-4
     clip: float | None = None
+    average: float = 0.0
     projection: tuple[int, int] = (512, 128)
     output_norm: bool = False
     labelled_share: float | None = None
@@ -73,7 +80,7 @@ class TrainConfig:
             raise bad_argument(OWNER, "projection", "(hidden width, output width)", self.projection)
         for width in self.projection:
             check_count(OWNER, "projection", width)
-        for name in ("final_learning_rate", "momentum", "weight_decay", "held_out"):
+        for name in ("final_learning_rate", "momentum", "weight_decay", "held_out", "average"):
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value < 1:
                 raise bad_argument(OWNER, name, "a number in [0, 1)", value)
@@ -81,3 +88,17 @@ class TrainConfig:
             check_positive(OWNER, "clip", self.clip)
         if self.labelled_share is not None:
             check_share(OWNER, "labelled_share", self.labelled_share)
+        if self.chunk_size is not None:
+            self._check_chunks(check_count(OWNER, "chunk_size", self.chunk_size, low=2))
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks a batch has."""
+        return self.batch_size // (self.chunk_size or self.batch_size)
+
+    def _check_chunks(self, size: int) -> None:
+        if self.batch_size % size:
+            raise bad_argument(OWNER, "chunk_size", f"a divisor of batch_size ({self.batch_size:,})", size)
+        for name in ("compile", "capture"):  # the second pass runs inside the backward pass, where neither reaches
+            if getattr(self, name):
+                raise bad_argument(OWNER, name, "left out with chunk_size", True)

@@ -68,13 +68,15 @@ def fitting_batch(attempt: Callable[[int], object], batch_size: int, device: tor
     return largest_batch(peak, batch_size=batch_size, available=torch.cuda.mem_get_info(device)[0] if gpu else 1)
 
 
-def does_not_fit(batch_size: int, fits: int | None) -> RunError:
-    """The error for a batch of `batch_size` samples that ran out of memory; `fits` is a size that fits, if known."""
-    problem = f"a batch size of {batch_size} does not fit into memory"
+def does_not_fit(batch_size: int, fits: int | None, chunk_size: int | None = None) -> RunError:
+    """The error for a batch, or its chunks, that ran out of memory; `fits` is a size that fits, if known."""
+    what = f"a batch size of {batch_size}" if chunk_size is None else f"a chunk size of {chunk_size}"
+    problem = f"{what} does not fit into memory"
     if fits is None:
         return RunError(f"{problem}: halve it, or share it out among more processes")
     if fits:
-        return RunError(f"{problem}; {fits} would")
+        chunks = "" if chunk_size or batch_size % fits else f", and so would chunks of {fits} (chunk_size=)"
+        return RunError(f"{problem}; {fits} would{chunks}")
     return RunError(
         f"{problem}, not even one of 2: use a smaller encoder, smaller inputs, or a device with more free memory"
     )

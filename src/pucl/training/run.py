@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,8 +13,10 @@ from pucl.distributed import averaging, own_part, rank_and_world, shared_batch_n
 from pucl.errors import Described, bad_argument
 from pucl.losses import Objective
 from pucl.seeds import seed_of
+from pucl.training.averaging import WeightAverage
 from pucl.training.batches import epoch_order, fits, resident_batches, steps_per_epoch, streamed_batches
 from pucl.training.capture import Captured
+from pucl.training.chunks import InChunks
 from pucl.training.config import TrainConfig
 from pucl.training.memory import does_not_fit, fitting_batch, is_out_of_memory
 from pucl.training.optimisers import make_optimiser
@@ -33,7 +36,7 @@ class Run:
     """A run of training, taken step by step, so that several can share a device.
 
     Args:
-        network: rows → projections, trained in place.
+        network: rows → projections, trained in place; with chunks an encoder and a head, in `nn.Sequential`.
         x: all rows; they are moved to the device or streamed to it, see `TrainConfig.resident`.
         labelled: which rows are labelled, (n,); for other objectives whatever labels they take.
         view: makes the views of a batch.
@@ -67,8 +70,9 @@ class Run:
         self.per_epoch = steps_per_epoch(len(x), config)
         self.total = config.epochs * self.per_epoch
         self.warmup = min(config.warmup_epochs * self.per_epoch, self.total // 10)
-        self.own = own_part(config.batch_size)
-        self.seen = self.own if rowwise else slice(0, config.batch_size)  # the part of the batch that is viewed here
+        chunk = config.chunk_size or config.batch_size
+        self.own = own_part(chunk, "chunk_size" if config.chunk_size else "batch_size")  # the part of every chunk
+        self.seen = self.own if rowwise else slice(0, chunk)  # the part of it that is viewed here
         self.trusted = trusted
 
         self.network = network.to(device)
@@ -79,7 +83,9 @@ class Run:
         self.x = x.to(device) if self.resident else x
         self.labelled = labelled.to(device)
         self.optimiser, self.rate = make_optimiser(config, self.network)
-        self.generator = rows_generator(device, *(rank_and_world() if rowwise else (0, 1)))
+        self.average = WeightAverage(self.network, config.average) if config.average else None
+        rank, world = rank_and_world()
+        self.generator = rows_generator(device, *((rank, world * config.chunks) if rowwise else (0, 1)))
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
         self.at = 0  # steps taken
@@ -97,7 +103,9 @@ class Run:
             stack.callback(self.network.eval)
             reporter = stack.enter_context(Reporter(self))
             stop = stack.enter_context(Stop(active=self.watch.checkpoints is not None))
-            update = self._update(stack.enter_context(averaging(self.network)))
+            chunks = self.config.chunks
+            network = self.network if chunks == 1 else InChunks(self.network, chunks)
+            update = self._update(stack.enter_context(averaging(network)))
             self._join_streams()
             while self.at < self.total:
                 for result in self._epoch(update):
@@ -113,6 +121,8 @@ class Run:
                 if stop.requested:
                     stop.leave(saved)
             self._join_streams()
+            if self.average is not None:
+                self.network.load_state_dict(self.average.network.state_dict())
 
     def _epoch(self, update: Callable[[Tensor, Tensor], Result]) -> Iterator[Result]:
         """The steps of the epoch that are left, each from its own seeds."""
@@ -124,6 +134,8 @@ class Run:
                     if self.at % self.per_epoch == 0:
                         self.running.zero_()
                     self.rate.fill_(self.learning_rate)
+                    if self.average is not None:
+                        self.average.prepare(self.at)
                     self.generator.manual_seed(seed_of(self.config.seed, "views", self.at))
                     result = self._take(update, *next(batches))
                     self.running += result.loss
@@ -134,12 +146,16 @@ class Run:
         """The rows viewed by this process and the labels of its own, batch by batch, on the device."""
         with self._on_stream():
             rows = order.to(self.device)
-            labels = self.labelled[rows[:, self.own]]
+            labels = self.labelled[self._part(rows, self.own)]
         if self.resident:
-            batches = resident_batches(self.x, rows[:, self.seen])
+            batches = resident_batches(self.x, self._part(rows, self.seen))
         else:
-            batches = streamed_batches(self.x, order[:, self.seen], self.device)
+            batches = streamed_batches(self.x, self._part(order, self.seen), self.device)
         yield from zip(batches, labels, strict=True)
+
+    def _part(self, order: Tensor, part: slice) -> Tensor:
+        """Of every chunk of every batch (steps, batch_size) some rows, (steps, …)."""
+        return order.view(len(order), self.config.chunks, -1)[:, :, part].flatten(1)
 
     def _take(self, update: Callable[[Tensor, Tensor], Result], batch: Tensor, labelled: Tensor) -> Result:
         try:
@@ -148,14 +164,16 @@ class Run:
             if not is_out_of_memory(error):
                 raise
         # Outside the handler, whose traceback holds on to the tensors of the failed step.
-        size, alone = self.config.batch_size, rank_and_world()[1] == 1  # others would wait for these attempts
-        plain = self._plain_update(self.network) if alone else None
-        fits = fitting_batch(lambda n: plain.gradient(batch[:n], labelled[:n]), size, self.device) if plain else None
-        raise does_not_fit(size, fits)
+        config, fits = self.config, None
+        if rank_and_world()[1] == 1:  # other processes would wait for these attempts
+            one = replace(self._plain_update(self.network), chunks=1, generator=torch.Generator(device=self.device))
+            largest = config.chunk_size or config.batch_size
+            fits = fitting_batch(lambda n: one.gradient(batch[:n], labelled[:n]), largest, self.device)
+        raise does_not_fit(config.batch_size, fits, config.chunk_size)
 
     def _update(self, network: nn.Module) -> Callable[[Tensor, Tensor], Result]:
         """The step, compiled and captured as configured; captured by default where that is safe."""
-        safe = self.device.type == "cuda" and rank_and_world()[1] == 1 and self.trusted
+        safe = self.device.type == "cuda" and rank_and_world()[1] == 1 and self.trusted and self.config.chunks == 1
         update = self._plain_update(network)
         if self.config.compile:
             update.network = torch.compile(update.network, dynamic=False)  # type: ignore[assignment]
@@ -174,7 +192,9 @@ class Run:
             generator=self.generator,
             autocast=torch.bfloat16 if low else None,
             clip=self.config.clip,
+            average=self.average,
             own=None if self.seen == self.own else self.own,
+            chunks=self.config.chunks,
         )
 
     @property

@@ -23,6 +23,8 @@ def save(run: "Run") -> Path | None:
         return None
     tensors = {f"network.{name}": value for name, value in run.network.state_dict().items()}
     tensors |= {f"optimiser.{name}": value for name, value in state_tensors(run.optimiser, run.network).items()}
+    if run.average is not None:
+        tensors |= {f"average.{name}": value for name, value in run.average.network.state_dict().items()}
     tensors["running"] = run.running
     state = {"history": [asdict(epoch) for epoch in run.history], "warnings": run.warnings}
     return checkpoints.save(where, step=run.at, tensors=tensors, state=state, run=run.watch.identity)
@@ -45,6 +47,8 @@ def restore(run: "Run") -> None:
         return
     run.network.load_state_dict(_part(checkpoint.tensors, "network."))
     restore_state(run.optimiser, run.network, _part(checkpoint.tensors, "optimiser."))
+    if run.average is not None:
+        run.average.network.load_state_dict(_part(checkpoint.tensors, "average."))
     run.running.copy_(checkpoint.tensors["running"])
     run.at = checkpoint.step
     run.history = [Epoch.of_dict(fields) for fields in checkpoint.state["history"]]

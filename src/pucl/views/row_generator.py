@@ -8,22 +8,22 @@ from torch import Generator, Tensor
 
 
 class RowGenerator(Generator):
-    """A generator for one of several processes that share a seed.
+    """A generator for one of several parts of a batch that share a seed: those of processes, and of their chunks.
 
-    Every process draws the numbers of the whole batch and keeps those of its own rows: the `rank`-th of `world` equal
-    parts of the batch.
+    For every part the numbers of the whole batch are drawn and those of its own rows are kept: the `part`-th of `parts`
+    equal parts of the batch.
     """
 
-    rank: int
-    world: int
+    part: int
+    parts: int
 
 
-def rows_generator(device: torch.device, rank: int, world: int) -> Generator:
-    """A generator on `device` for process `rank` of `world`; a plain one, which CUDA graphs accept, for one process."""
-    if world == 1:
+def rows_generator(device: torch.device, part: int, parts: int) -> Generator:
+    """A generator on `device` for one part of a batch; a plain one, which CUDA graphs accept, for the whole batch."""
+    if parts == 1:
         return Generator(device=device)
     generator = RowGenerator(device=device)
-    generator.rank, generator.world = rank, world
+    generator.part, generator.parts = part, parts
     return generator
 
 
@@ -54,5 +54,5 @@ def _rows(
     options: dict[str, Any] = {"generator": generator, "device": x.device, "dtype": dtype}
     if not isinstance(generator, RowGenerator):
         return draw(n, *shape, **options)
-    first = generator.rank * n
-    return draw(generator.world * n, *shape, **options)[first : first + n]
+    first = generator.part * n
+    return draw(generator.parts * n, *shape, **options)[first : first + n]

@@ -17,12 +17,15 @@ from pucl.bench.grid.place import OWNER, Place
 from pucl.bench.grid.recipes import PretrainRecipe
 from pucl.errors import bad_argument, check_known
 from pucl.registry import entries
+from pucl.texts import FAMILY as TEXT_ENCODERS
 
 ORACLE, TRUTH, TEACHER = "oracle", "truth", "teacher"
 SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth it is naive
 UNTRAINED = "none"  # in place of an objective, where an encoder with published weights stays as it is
 PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encoder trained by it
-FINE_TUNE, KNN = "finetune", "knn_probe"  # heads that are not registered ones
+TFIDF = "tfidf"  # in place of an encoder, for baselines that are a logistic regression on texts
+FINE_TUNE, MOMENTUM, KNN = "finetune", "momentum", "knn_probe"  # heads that are not registered ones
+TUNING = (FINE_TUNE, MOMENTUM)  # those that train the encoder too
 PU_HEADS = ("nnpu", "upu")  # heads that need no labeller
 KNN_OPTIONS: Mapping[str, float] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
 OPTIONS, TOLD = "objective_options", "told every label"
@@ -169,10 +172,11 @@ class Pipeline:
         return needs_classes(self.objective)
 
     @property
-    def is_pretrained(self) -> bool:
-        """Whether it, or its teacher, starts from published weights, which were learnt from other data and labels."""
+    def in_own_track(self) -> bool:
+        """Whether it reads texts, or it or its teacher starts from weights learnt from other data and labels."""
         teacher = self.readout.teacher
-        return has_weights(self.encoder) or (teacher is not None and teacher.is_pretrained)
+        own = has_weights(self.encoder) or reads_texts(self.encoder)
+        return own or (teacher is not None and teacher.in_own_track)
 
     @property
     def is_reference(self) -> bool:
@@ -261,9 +265,9 @@ class Baseline:
         return ITS_BASELINE if self.method == SUPERVISED else self.method
 
     @property
-    def is_pretrained(self) -> bool:
-        """Never: baselines train their networks from the start."""
-        return False
+    def in_own_track(self) -> bool:
+        """Whether it reads texts; baselines train their networks from the start."""
+        return self.encoder == TFIDF
 
     @property
     def is_reference(self) -> bool:
@@ -334,6 +338,11 @@ def has_weights(encoder: str) -> bool:
     """Whether an encoder comes with published weights; not known of one that is not registered here."""
     entry = entries("encoders").get(encoder)
     return entry is not None and entry.pretrained is not None
+
+
+def reads_texts(encoder: str) -> bool:
+    """Whether this is a registered encoder of texts."""
+    return encoder in entries(TEXT_ENCODERS)
 
 
 def option_words(options: Options) -> list[str]:

@@ -26,6 +26,11 @@ knn_every = 20                        # kNN on the true labels after every 20 ep
 [[block]]                             # baselines
 methods = ["nnpu", "vpu"]
 prior = "oracle"
+
+[[block]]                             # texts: encoders of texts stay as they are; logistic regression on TF-IDF
+tasks = "news1"
+methods = ["naive", "supervised"]
+encoder = "tfidf"
 ```
 """
 
@@ -40,13 +45,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import (
     EPOCH,
-    FINE_TUNE,
     ITS_BASELINE,
     OPTIONS,
     ORACLE,
     PRIOR_ERROR,
     SUPERVISED,
     TEACHER,
+    TFIDF,
+    TUNING,
     UNTRAINED,
     Baseline,
     Cell,
@@ -54,6 +60,7 @@ from pucl.bench.grid.cells import (
     Readout,
     has_weights,
     needs_classes,
+    reads_texts,
 )
 from pucl.bench.grid.decode import (
     Option,
@@ -260,11 +267,15 @@ class Grid:
         if (recipe.tune == FROZEN) != (objective == UNTRAINED):
             allowed = f"{UNTRAINED!r} with a recipe of {TUNE} = {FROZEN!r}, and with no other"
             raise bad_argument(self.name, PIPELINE, allowed, objective)
-        if recipe.tune != ALL and not has_weights(encoder):
+        if encoder == TFIDF:
+            raise bad_argument(self.name, "encoder", f"another in a block with '{PIPELINE}'", encoder)
+        if recipe.tune != ALL and not (has_weights(encoder) or reads_texts(encoder)):
             known = ", ".join(repr(name) for name in entries("encoders") if has_weights(name))
             allowed = f"one with published weights ({known}) where {TUNE} is {recipe.tune!r}"
             raise bad_argument(self.name, "encoder", allowed, encoder)
-        if recipe.tune != ALL and readout.head == FINE_TUNE:
+        if recipe.tune != FROZEN and reads_texts(encoder):
+            raise bad_argument(self.name, TUNE, f"{FROZEN!r} for the encoder of texts {encoder!r}", recipe.tune)
+        if recipe.tune != ALL and readout.head in TUNING:
             allowed = f"one that leaves the encoder as it is where {TUNE} is {recipe.tune!r}"
             raise bad_argument(self.name, "readouts", allowed, readout.name)
 
@@ -281,6 +292,9 @@ class Grid:
                 preset = settings_of(entry.name, place.task)
                 encoder = self._encoder("encoder", block.get("encoder"), place.task) or preset.encoder
                 prior = _prior(block, method) if entry.needs_prior else None
+                if encoder == TFIDF and entry.name != ITS_BASELINE:
+                    allowed = f"{ITS_BASELINE!r} or {SUPERVISED!r} with the encoder {TFIDF!r}"
+                    raise bad_argument(self.name, BASELINE, allowed, method)
                 cell = Baseline(place, method, encoder, prior, self._settings(method, preset))
                 made[key] = self._varied(block, [cell])
             yield from (replace(cell, place=place) for cell in made[key])
@@ -308,6 +322,8 @@ class Grid:
             return None
         if not isinstance(value, str):
             raise bad_argument(self.name, key, f"a name, or a table with one for {task!r}", given)
+        if value == TFIDF or reads_texts(value):
+            return value
         return self._registered("encoders", key, value).name
 
     def _registered(self, family: str, key: str, name: str) -> Entry:

@@ -14,6 +14,9 @@
 | knn | – | k nearest training rows, k = 200, τ = 0.1 | every training label |
 | ceiling | the truth | linear | every training label |
 | finetune_ceiling | the truth | encoder and linear layer together | every training label |
+| moving_labels | stacked | both, on labels that move to the nearest prototype | nothing |
+| moving_stacked | stacked | both, on labels that move to those of `stacked` on the network itself | nothing |
+| moving_ceiling | the truth | both as in moving_labels; its labels stay | every training label |
 
 ``auto`` and ``finetune`` stand for ``stacked`` and ``stacked_finetune``, those with the default labeller. Cells hold
 the name of what was run, so that results keep their meaning when the default changes.
@@ -31,10 +34,21 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from pucl.bench.grid import renames
-from pucl.bench.grid.cells import FINE_TUNE, KNN, KNN_OPTIONS, ORACLE, PU_HEADS, TEACHER, TRUTH, Readout
+from pucl.bench.grid.cells import (
+    FINE_TUNE,
+    KNN,
+    KNN_OPTIONS,
+    MOMENTUM,
+    ORACLE,
+    PU_HEADS,
+    TEACHER,
+    TRUTH,
+    TUNING,
+    Readout,
+)
 from pucl.bench.grid.decode import Option, Options, as_table, decode, keywords, resolved
-from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, resolve_view
-from pucl.bench.grid.tune_options import tuning_defaults, tuning_kinds
+from pucl.bench.grid.recipes import VIEWS, options_of, resolve_view
+from pucl.bench.grid.tune_options import config_of, tuning_defaults, tuning_kinds
 from pucl.deprecation import with_new_names
 from pucl.errors import Described, InputError, bad_argument, blamed_on, check_known, unknown_name
 from pucl.pseudo_labels.labellers import find_labeller, labellers, renamed_options
@@ -45,6 +59,7 @@ KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER
 MATCH = "match"  # an option of fine-tuning in grids: the teacher labels every view
 OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
 KNN_READOUT = "knn"
+STILL: Options = MappingProxyType({"label_momentum": 1.0, "confident_negative": 0.0})  # labels that never move
 BUILT_IN: Mapping[str, Options] = MappingProxyType(
     {
         "pupl": {"labeller": "pupl", "head": "linear"},
@@ -64,6 +79,9 @@ BUILT_IN: Mapping[str, Options] = MappingProxyType(
         KNN_READOUT: {"labeller": TRUTH, "head": KNN},
         "ceiling": {"labeller": TRUTH, "head": "linear"},
         "finetune_ceiling": {"labeller": TRUTH, "head": FINE_TUNE, "head_options": {"renew": False}},
+        "moving_labels": {"labeller": "stacked", "head": MOMENTUM},
+        "moving_stacked": {"labeller": "stacked", "head": MOMENTUM, "head_options": {"labels": "stacked"}},
+        "moving_ceiling": {"labeller": TRUTH, "head": MOMENTUM, "head_options": STILL},
     }
 )
 STANDS_FOR: Mapping[str, str] = MappingProxyType({"auto": DEFAULT_RANKER, "finetune": f"{DEFAULT_RANKER}_finetune"})
@@ -90,7 +108,7 @@ def resolve_readout(name: str, defined: Options) -> Readout:
     check_known(owner, "key", given, KEYS)
     head, labeller = given.get("head"), _labeller(owner, given.get("labeller"))
     if not isinstance(head, str):
-        raise bad_argument(owner, "head", f"the name of a head, '{FINE_TUNE}' or '{KNN}'", head)
+        raise bad_argument(owner, "head", f"the name of a head, {', '.join(map(repr, TUNING))} or '{KNN}'", head)
     if labeller is None and head not in PU_HEADS:
         raise bad_argument(owner, "labeller", f"given with the head {head!r}", None)
     if (labeller == TEACHER) != (TEACHER in given):
@@ -160,18 +178,21 @@ def _head_options(head: str, given: object) -> dict[str, Option]:
     owner = f"head {head!r}"
     if head == KNN:
         return {**KNN_OPTIONS, **resolved(owner, {}, given)}
-    if head != FINE_TUNE:
+    if head not in TUNING:
         if head not in entries("heads"):
-            raise unknown_name("head", head, (*entries("heads"), FINE_TUNE, KNN))
+            raise unknown_name("head", head, (*entries("heads"), *TUNING, KNN))
         return _entry_options(owner, get("heads", head), given)
-    defaults = {**tuning_defaults(), VIEW_OPTIONS: None, MATCH: False}
-    kinds = {**tuning_kinds(), MATCH: bool}
-    options = resolved(owner, defaults, given, kinds=kinds, without=NOT_FOR_GRIDS)
-    view = options.get(VIEW)
-    if isinstance(view, str):
-        options[VIEW_OPTIONS] = resolve_view(view, options.get(VIEW_OPTIONS, {}))
-    elif VIEW_OPTIONS in options:
-        raise bad_argument(owner, VIEW, f"given with {VIEW_OPTIONS}", None)
+    matching = {MATCH: False} if head == FINE_TUNE else {}
+    defaults = {**tuning_defaults(head), **matching}
+    defaults |= {options_of(view): None for view in VIEWS if view in defaults}
+    options = resolved(owner, defaults, given, kinds={**tuning_kinds(head), MATCH: bool}, without=NOT_FOR_GRIDS)
+    config_of(head, options)  # its values are checked where it is made
+    for name in VIEWS:
+        view, of_view = options.get(name), options_of(name)
+        if isinstance(view, str):
+            options[of_view] = resolve_view(view, options.get(of_view, {}))
+        elif of_view in options:
+            raise bad_argument(owner, name, f"given with {of_view}", None)
     return options
 
 

@@ -14,6 +14,7 @@ from pucl.training.config import FREE, TrainConfig
 from pucl.views import View, make_view
 
 TASK, VIEW, VIEW_OPTIONS = "task", "view", "view_options"
+VIEWS = (VIEW, "strong_view")  # options of fine-tuning that are views, each with one for its own options
 TEMPERATURE, WITHHELD, TUNE = "temperature", "withheld", "tune"
 # How far an encoder with published weights is tuned: not at all, a projection of its vectors, the network itself.
 FROZEN, HEAD, ALL = TUNINGS = ("frozen", "head", "all")
@@ -120,6 +121,11 @@ def resolve_recipe(owner: str, given: Options, task: str) -> PretrainRecipe:
         training = TrainConfig(**from_json(options))  # its values are checked where it is made
         seen = resolve_view(view, view_options)
         return PretrainRecipe(training, temperature, view, seen, float(str(withheld)), tune)
+
+
+def options_of(view: str) -> str:
+    """What the options of a view are called that an option of fine-tuning names."""
+    return f"{view}_options"
 
 
 def resolve_view(name: str, given: Option) -> dict[str, Option]:

@@ -34,8 +34,11 @@ PAPER_NOTE = (
     f"true class prior. {ABOUT_TESTS}"
 )
 OWN_NOTE = (
-    "These encoders start from weights that were learnt from the labels of ImageNet: not to be compared with tables of "
-    f"encoders that start from nothing. {ABOUT_NUMBERS} {ABOUT_TESTS}"
+    "efficientnet_lite0 and minilm start from weights that were learnt from the labels of ImageNet and from pairs of "
+    "sentences: not to be compared with tables of encoders that start from nothing. hashed learns from the task's own "
+    "texts; tfidf is a logistic regression on TF-IDF, of P against U (naive, whose ranking is much better than its "
+    "threshold: docs/benchmark.md has its AUC) or on every true label (supervised). "
+    f"{ABOUT_NUMBERS} {ABOUT_TESTS}"
 )
 
 

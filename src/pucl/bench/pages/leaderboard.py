@@ -34,7 +34,7 @@ the same method can differ by several points.
 def leaderboard(lines: Iterable[ResultLine], goals: Iterable[reach.Goal] = ()) -> str:
     """The page: the paper's four tables, our goals, every task with the methods that were given no class prior.
 
-    Encoders with published weights come last, in a part of their own.
+    Encoders with published weights and texts come last, in a part of their own.
     """
     stored = list(newest(lines).values())
     parts = [HEAD]
@@ -47,9 +47,9 @@ def leaderboard(lines: Iterable[ResultLine], goals: Iterable[reach.Goal] = ()) -
             f"## Ours without a class prior, the paper with the true one\n\n{reach.as_markdown(goals, stored)}"
         )
     parts.append(f"## Ranking of methods that are given no class prior\n\n{_rankings(stored)}")
-    if any(line.cell.is_pretrained for line in stored):
+    if any(line.cell.in_own_track for line in stored):
         table = as_markdown(make_table(PRETRAINED, stored))
-        parts.append(f"## Encoders that come with published weights\n\n{table}")
+        parts.append(f"## Encoders that come with published weights, and texts\n\n{table}")
     return "\n".join(parts)
 
 
@@ -66,7 +66,7 @@ def _rankings(lines: list[ResultLine]) -> str:
     groups: dict[tuple[str, int], dict[RowLabel, list[ResultLine]]] = {}
     for line in lines:
         cell = line.cell
-        if cell.prior is None and not (cell.is_reference or cell.changes or cell.is_pretrained):
+        if cell.prior is None and not (cell.is_reference or cell.changes or cell.in_own_track):
             place = groups.setdefault((cell.place.task, cell.place.n_labelled), {})
             place.setdefault(label_of(None, cell), []).append(line)
     if not groups:

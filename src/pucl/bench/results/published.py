@@ -11,8 +11,8 @@ from pucl.bench.grid.cells import KNN, UNTRAINED, Baseline, Cell, Pipeline, opti
 
 PAPER = "paper"  # the source of the numbers in the paper's tables
 TABLES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
-PRETRAINED = "pu-pretrained"  # our own table: encoders with published weights, which the paper does not have
-PRETRAINED_COLUMNS = (("cifar1", 1000), ("cifar2", 1000), ("imagenet2", 1000), ("alzheimer", 1000))
+PRETRAINED = "pu-pretrained"  # our own table: encoders with published weights and texts, not in the paper
+PRETRAINED_COLUMNS = tuple((task, 1000) for task in ("cifar1", "cifar2", "imagenet2", "alzheimer", "news1"))
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "upu": "uPU", "nnpu": "nnPU", "nnpu_mixup": "nnPU (MixUp)", "self_pu": "Self-PU", "pan": "PAN", "vpu": "vPU",
@@ -86,16 +86,16 @@ def columns_of(table: str) -> list[Column]:
 def belongs(table: str, cell: Cell) -> bool:
     """Whether a cell is a result of the kind a table shows; those that vary n_U, π or the epoch are not.
 
-    Encoders with published weights have a table of their own, and are in no other.
+    Encoders with published weights, and of texts, have a table of their own, and are in no other.
     """
     if (
-        cell.is_pretrained != (table == PRETRAINED)
+        cell.in_own_track != (table == PRETRAINED)
         or cell.changes
         or (cell.place.task, cell.place.n_labelled) not in columns_of(table)
     ):
         return False
     if isinstance(cell, Baseline):
-        return table in ("pu-benchmark-1", "pu-benchmark-2")
+        return table in ("pu-benchmark-1", "pu-benchmark-2", PRETRAINED)
     if table == PRETRAINED:
         return True
     return (cell.readout.head == KNN) == (table == "weak-supervision-knn")

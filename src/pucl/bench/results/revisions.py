@@ -10,31 +10,37 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pucl.bench.grid.cells import (
-    FINE_TUNE,
     KNN,
+    MOMENTUM,
     PLAIN,
     TEACHER,
+    TFIDF,
     TRUTH,
+    TUNING,
     Baseline,
     Cell,
     EncoderCell,
     Readout,
     is_estimated,
+    reads_texts,
 )
-from pucl.bench.grid.recipes import ALL, FROZEN, HEAD
+from pucl.bench.grid.recipes import ALL, FROZEN, HEAD, VIEWS
 from pucl.fitting.project import PROJECTION
 from pucl.registry import entries
+from pucl.texts import FAMILY as TEXT_ENCODERS
 
 STAGES: Mapping[str, int] = MappingProxyType(
     {
         "split": 1,  # data sets, and who is labelled: pucl.data
         "training": 1,  # contrastive training and embeddings: pucl.training, pucl.encoders
         "frozen": 1,  # vectors of networks with published weights: pucl.encoders.frozen
+        "texts": 1,  # from texts to vectors that are scaled, and TF-IDF: pucl.texts, pucl.bench
         "lars": 2,  # the optimiser of that name: pucl.training.lars
         "priors": 1,  # estimating π from embeddings: pucl.priors, pucl.ranking
         "labelling": 1,  # from embeddings to pseudo-labels: pucl.ranking, pucl.pseudo_labels
         "heads": 1,  # classifiers of embeddings: pucl.heads
         "fine_tuning": 1,  # encoder and layer together: pucl.heads
+        "moving_labels": 1,  # on labels that move: pucl.heads.momentum
         "teaching": 1,  # a pipeline that learns from another: pucl.bench
         "baselines": 1,  # what all baselines share: pucl.baselines.shared
         "grading": 1,  # from scores to metrics: pucl.metrics, pucl.bench
@@ -62,7 +68,7 @@ def _revisions(cell: Cell | EncoderCell) -> Iterator[tuple[str, int]]:
         yield from _of_entry("baselines", cell.registered)
         yield from _of_entry("encoders", cell.encoder)
         yield from _of_prior(cell.prior)
-        yield from _of_stages("split", "baselines", "grading")
+        yield from _of_stages("split", "texts" if cell.encoder == TFIDF else "baselines", "grading")
         return
     yield from _of_encoder(cell.encoder_cell)
     yield from _of_readout(cell.readout)
@@ -71,9 +77,10 @@ def _revisions(cell: Cell | EncoderCell) -> Iterator[tuple[str, int]]:
 
 def _of_encoder(cell: EncoderCell) -> Iterator[tuple[str, int]]:
     yield from _of_entry("datasets", cell.place.task)
-    yield from _of_entry("encoders", cell.encoder)
+    of_texts = reads_texts(cell.encoder)
+    yield from _of_entry(TEXT_ENCODERS if of_texts else "encoders", cell.encoder)
     if cell.recipe.tune != ALL:
-        yield from _of_stages("frozen")
+        yield from _of_stages("texts" if of_texts else "frozen")
     if cell.recipe.tune == FROZEN:
         yield from _of_stages("split")
         return
@@ -94,10 +101,10 @@ def _of_readout(readout: Readout) -> Iterator[tuple[str, int]]:
         yield from _of_entry("rankers", readout.labeller)
         yield from _of_entry("pseudo-labellers", readout.labeller)
         yield from _of_stages("labelling")
-    if readout.head == FINE_TUNE:
-        view = readout.head_options.get("view")
-        yield from _of_entry("views", view if isinstance(view, str) else None)
-        yield from _of_stages("fine_tuning")
+    if readout.head in TUNING:
+        for view in (readout.head_options.get(name) for name in VIEWS):
+            yield from _of_entry("views", view if isinstance(view, str) else None)
+        yield from _of_stages("fine_tuning", *(["moving_labels"] if readout.head == MOMENTUM else []))
     elif readout.head != KNN:
         yield from _of_entry("heads", readout.head)
         yield from _of_stages("heads")

@@ -11,13 +11,23 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from filelock import FileLock
 
-from pucl.bench.grid.cells import EncoderCell, Pipeline, is_estimated, needs_classes
+from pucl.bench.grid.cells import EncoderCell, Pipeline, is_estimated, needs_classes, reads_texts
 from pucl.bench.grid.decode import decode, from_json
 from pucl.bench.grid.identity import canonical
 from pucl.bench.grid.recipes import ALL, FROZEN, view_of
 from pucl.bench.results.revisions import is_outdated, revisions_of
 from pucl.bench.run.exam import Exam, ObservedRows
-from pucl.bench.run.pretrained import OWNER, BankKey, PretrainedEncoder, VectorBank, embed_rows, train_on_vectors
+from pucl.bench.run.pretrained import (
+    OWNER,
+    BankKey,
+    PretrainedEncoder,
+    RowBank,
+    TextBank,
+    VectorBank,
+    embed_rows,
+    text_projection,
+    train_on_vectors,
+)
 from pucl.encoders.frozen.resolve import resolve
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.plain import plain_encoder
@@ -25,6 +35,7 @@ from pucl.encoders.saved import ABOUT, load_encoder, save_encoder
 from pucl.errors import InputError
 from pucl.fitting.project import PROJECTION
 from pucl.ranking.prior import estimate_prior
+from pucl.texts import entry_of, identity_of
 from pucl.training.pretraining import prepare
 from pucl.training.reporting import Epoch, Watch
 from pucl.training.run import train_together
@@ -73,13 +84,14 @@ class KeptTeacher:
 class EncoderStore:
     """Where encoders are stored and trained: folder, device, and whether to train them even if they are stored.
 
-    `banks` hold the vectors of encoders with published weights, see `VectorBank`.
+    `banks` and `text_banks` hold the vectors of encoders that are not trained here, see `VectorBank`.
     """
 
     folder: Path
     device: str
     anew: bool = False
-    banks: dict[BankKey, VectorBank] = field(default_factory=dict)
+    banks: dict[BankKey, RowBank] = field(default_factory=dict)
+    text_banks: dict[str, TextBank] = field(default_factory=dict)
 
     def encoder(
         self, cell: EncoderCell, observed: ObservedRows, exam: Exam, epochs: Collection[int] = ()
@@ -160,18 +172,28 @@ class EncoderStore:
         self.save(place, cell, run.encoder, observed.x.shape[1:], training)
         return TrainedEncoder(run.encoder, training)
 
-    def _bank(self, cell: EncoderCell, observed: ObservedRows) -> VectorBank:
+    def _bank(self, cell: EncoderCell, observed: ObservedRows) -> RowBank:
         rows = as_rows(observed.x, owner=OWNER)
         key = cell.encoder, tuple(rows.shape[1:])
         if key not in self.banks:
-            self.banks[key] = VectorBank(resolve(cell.encoder, rows, owner=OWNER), self.device)
+            self.banks[key] = RowBank(resolve(cell.encoder, rows, owner=OWNER), self.device)
         return self.banks[key]
 
     def _frozen(self, cell: EncoderCell, observed: ObservedRows) -> TrainedEncoder:
-        """An encoder with published weights as it is, its vectors scaled and reduced as in `PUClassifier`."""
+        """An encoder with published weights as it is, its vectors scaled and reduced as in `PUClassifier`.
+
+        An encoder of texts learns what it learns from the observed rows.
+        """
         began = time.perf_counter()
-        bank, rows = self._bank(cell, observed), as_rows(observed.x, owner=OWNER)
-        encoder = PretrainedEncoder(bank, plain_encoder(bank.of(rows), seed=observed.seed)[1])
+        bank: VectorBank
+        if reads_texts(cell.encoder):
+            learnt = entry_of(cell.encoder).fit(list(observed.x), seed=observed.seed)
+            bank = self.text_banks.setdefault(identity_of(learnt, cell.encoder), TextBank(cell.encoder, learnt))
+            projection = text_projection(bank.of(observed.x))
+        else:
+            bank = self._bank(cell, observed)
+            projection = plain_encoder(bank.of(observed.x), seed=observed.seed)[1]
+        encoder = PretrainedEncoder(bank, projection)
         return TrainedEncoder(encoder, Training(None, round(time.perf_counter() - began, 1), None))
 
     def _train_projection(

@@ -11,13 +11,15 @@ import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Protocol, TypeVar
 
 from pucl.bench.grid.cells import Cell
-from pucl.bench.run.work import Outcome, outcome_of
+from pucl.bench.run.work import Bench, Outcome, outcome_of
 from pucl.bench.run.worker import Orders, work
+from pucl.engines.ray_pool import run_on_ray
 from pucl.errors import RunError
 
 PATIENCE = 5.0  # seconds for a worker to exit after it has closed its connection
@@ -63,6 +65,19 @@ def run_in_pool(
 ) -> Generator[Outcome, None, None]:
     """The outcomes of all units of the paper's benchmark, see `pooled`."""
     return pooled(units, jobs, orders, target, outcome_of)
+
+
+def run_by_ray(units: list[list[Cell]], orders: Orders, address: str | None) -> Generator[Outcome, None, None]:
+    """The outcomes of all units by the workers of a Ray cluster, see `run_on_ray`; those of a unit come together."""
+    for unit, outcomes in run_on_ray(partial(_outcomes, orders), units, owner="pucl bench run", address=address):
+        if isinstance(outcomes, Exception):
+            yield from (outcome_of(outcomes, cell) for cell in unit)
+        else:
+            yield from outcomes
+
+
+def _outcomes(orders: Orders, unit: list[Cell]) -> list[Outcome]:
+    return list(Bench(orders.encoders, orders.device, orders.commit, anew=orders.anew).run(unit))
 
 
 def pooled(

@@ -18,13 +18,14 @@ from pucl.bench.results.line import ResultLine
 from pucl.bench.results.store import newest, read_results, writing
 from pucl.bench.run.draws import check_draws
 from pucl.bench.run.matching import matching
-from pucl.bench.run.pool import run_in_pool
+from pucl.bench.run.pool import run_by_ray, run_in_pool
 from pucl.bench.run.provenance import hardware_of
 from pucl.bench.run.skips import why_not_run
 from pucl.bench.run.work import Bench, Outcome
 from pucl.bench.run.worker import Orders, threads_of
 from pucl.deprecation import warn_renamed
 from pucl.device import pick_device
+from pucl.engines import HERE, Engine
 from pucl.errors import Described, bad_argument
 from pucl.models.places import why_not_written
 
@@ -137,12 +138,14 @@ def sweep(
     stale: bool = False,
     device: str | None = None,
     commit: str | None = None,
+    engine: Engine = HERE,
     on_progress: Say,
 ) -> SweepSummary:
     """Run the missing cells of a grid, see `plan`, and append their lines to `results` as they come.
 
-    With several jobs, workers take whole units (the cells of one encoder); this process alone writes. It may be killed
-    at any time: what is lost is what was not finished.
+    With several jobs, or on a cluster, workers take whole units (the cells of one encoder); this process alone writes.
+    It may be killed at any time: what is lost is what was not finished. The workers of a cluster share the folder of
+    encoders.
     """
     pick_device(device)  # an unusable device is an error before any work
     folder = encoders or results.parent / "encoders"
@@ -158,9 +161,9 @@ def sweep(
         names = {cell.key: cell.name for cell in cells}
         summary = SweepSummary(there=to_do.there, skipped=[(cell.name, reason) for cell, reason in to_do.skipped])
         began, done = time.perf_counter(), 0
-        orders = Orders(folder, device, commit, force, _threads(jobs))
+        orders = Orders(folder.resolve(), device, commit, force, _threads(jobs))
         try:
-            with closing(_outcomes(units(to_do.missing), jobs, orders)) as outcomes:
+            with closing(_outcomes(units(to_do.missing), jobs, orders, engine)) as outcomes:
                 for outcome in outcomes:
                     done += 1
                     if outcome.line is not None:
@@ -204,8 +207,10 @@ def _check_folder(encoders: Path) -> None:
         raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got)
 
 
-def _outcomes(work: list[list[Cell]], jobs: int, orders: Orders) -> Generator[Outcome, None, None]:
-    if jobs > 1:
+def _outcomes(work: list[list[Cell]], jobs: int, orders: Orders, engine: Engine) -> Generator[Outcome, None, None]:
+    if engine.name == "ray" and work:
+        yield from run_by_ray(work, orders, engine.address)
+    elif jobs > 1:
         yield from run_in_pool(work, jobs, orders)
     elif work:
         bench = Bench(orders.encoders, orders.device, orders.commit, anew=orders.anew)

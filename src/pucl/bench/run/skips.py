@@ -1,11 +1,15 @@
 """Why a cell cannot be run on this machine, as far as is known without loading data: a reason, not an error."""
 
-from pucl.bench.grid.cells import PU_HEADS, Baseline, Cell, Pipeline, has_weights
+from importlib.util import find_spec
+
+from pucl.bench.grid.cells import PU_HEADS, TFIDF, Baseline, Cell, Pipeline, has_weights, reads_texts
 from pucl.bench.grid.recipes import FROZEN
 from pucl.data import Kind
 from pucl.data.sources import SOURCES
 from pucl.encoders.frozen.published import why_missing
-from pucl.registry import get
+from pucl.errors import how_to_install
+from pucl.registry import TEXT, get
+from pucl.texts import FAMILY as TEXT_ENCODERS
 
 SOME = 0.5  # in place of a prior that is known once the data are loaded
 NO_PRIOR = "needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator"
@@ -25,6 +29,8 @@ def _of_baseline(cell: Baseline, kinds: tuple[str, ...]) -> str | None:
 
     if get("baselines", cell.registered).needs_prior and cell.prior is None:
         return f"{cell.method}: {NO_PRIOR}"
+    if cell.encoder == TFIDF:
+        return None if TEXT in kinds else _other_kind(TFIDF, (TEXT,), cell, kinds)
     kind: Kind = kinds[0]  # type: ignore[assignment]  # data sets are registered with kinds
     reason = why_not(cell.registered, kind, SOME)
     return None if reason is None else f"{cell.method}: {reason}"
@@ -34,13 +40,27 @@ def _of_pipeline(cell: Pipeline, kinds: tuple[str, ...]) -> str | None:
     trained = cell.recipe.tune != FROZEN
     if trained and get("losses", cell.objective).needs_prior and cell.encoder_prior is None:
         return f"{cell.objective}: {NO_PRIOR}"
-    if has_weights(cell.encoder) and (absent := why_missing(cell.encoder)) is not None:
+    if (absent := _weights_missing(cell.encoder)) is not None:
         return absent
-    for family, name in (("encoders", cell.encoder), *([("views", cell.recipe.view)] if trained else [])):
-        takes = get(family, name).inputs
-        if not set(takes) & set(kinds):
-            return f"{name}: takes {' or '.join(takes)} data; {cell.place.task} has {kinds[0]} data"
+    family = TEXT_ENCODERS if reads_texts(cell.encoder) else "encoders"
+    for entry in (get(family, cell.encoder), *([get("views", cell.recipe.view)] if trained else [])):
+        if not set(entry.inputs) & set(kinds):
+            return _other_kind(entry.name, entry.inputs, cell, kinds)
     readout = cell.readout
     if readout.head in PU_HEADS and readout.prior is None and readout.labeller is None:
         return f"{readout.name}: {NO_PRIOR}"
     return None
+
+
+def _weights_missing(encoder: str) -> str | None:
+    """Why the published weights of an encoder are not here, if it has some."""
+    if has_weights(encoder):
+        return why_missing(encoder)
+    package = get(TEXT_ENCODERS, encoder).pretrained if reads_texts(encoder) else None
+    if package is None or find_spec(package.replace("-", "_")) is not None:
+        return None
+    return f"text encoder {encoder!r} needs the package {package}: {how_to_install('encoders')}"
+
+
+def _other_kind(name: str, takes: tuple[str, ...], cell: Cell, kinds: tuple[str, ...]) -> str:
+    return f"{name}: takes {' or '.join(takes)} data; {cell.place.task} has {kinds[0]} data"

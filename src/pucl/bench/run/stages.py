@@ -11,14 +11,15 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pucl.bench.grid.cells import FINE_TUNE, KNN, SUPERVISED, TEACHER, TRUTH, Baseline, Readout, is_estimated
+from pucl.bench.grid.cells import KNN, SUPERVISED, TEACHER, TFIDF, TRUTH, TUNING, Baseline, Readout, is_estimated
 from pucl.bench.grid.decode import from_json
 from pucl.bench.grid.identity import canonical
 from pucl.bench.grid.readouts import MATCH, OTHERS
-from pucl.bench.grid.recipes import VIEW, VIEW_OPTIONS, view_of
+from pucl.bench.grid.recipes import VIEWS, options_of, view_of
 from pucl.bench.grid.tune_options import tune
 from pucl.bench.run.exam import Exam, ObservedRows
 from pucl.bench.run.pretrained import embed_rows
+from pucl.bench.run.tfidf import fit_tfidf
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.plain import raw_encoder
@@ -164,15 +165,17 @@ def fit_method(cell: Baseline, observed: ObservedRows, exam: Exam, device: str) 
     """A baseline, fitted; an estimated prior comes from the raw rows. "supervised" is given the truth."""
     from pucl.baselines import fit_baseline
 
+    labels = observed.s
+    if cell.method == SUPERVISED:
+        known, labels = exam.training_truth()
+        observed = observed.only(known)
+    if cell.encoder == TFIDF:
+        return FittedCell(fit_tfidf(observed.x, labels))
     if is_estimated(cell.prior):
         estimate = estimate_prior(raw_embeddings(observed), observed.s, method=cell.prior, seed=observed.seed)
         prior: float | None = estimate.value
     else:
         prior = exam.with_prior_error(cell.prior_error).prior(cell.prior)
-    labels = observed.s
-    if cell.method == SUPERVISED:
-        known, labels = exam.training_truth()
-        observed = observed.only(known)
     scorer = fit_baseline(
         cell.registered, observed.x, labels, prior=prior, encoder=cell.encoder,
         setting="single-set" if cell.place.setting == "single-set" else "case-control",
@@ -197,7 +200,7 @@ def _fit_head(
     teacher: RowScorer | None = None,
 ) -> RowScorer:  # fmt: skip
     """The head of a readout on rows, embeddings and pseudo-labels that belong together."""
-    if readout.head == FINE_TUNE:
+    if readout.head in TUNING:
         return _fine_tuned(readout, rows, observed, pseudo, teacher)
     takes = inspect.signature(get("heads", readout.head).function).parameters
     given = {"seed": observed.seed, "prior": prior}
@@ -210,11 +213,12 @@ def _fine_tuned(
     readout: Readout, rows: Embedded, observed: ObservedRows, pseudo: PseudoLabels, teacher: RowScorer | None
 ) -> RowScorer:
     options: dict[str, Any] = from_json(readout.head_options)
-    if VIEW in options:
-        options[VIEW] = view_of(options[VIEW], options.pop(VIEW_OPTIONS))
+    for view in VIEWS:
+        if view in options:
+            options[view] = view_of(options[view], options.pop(options_of(view)))
     scoring_teacher = _needed(teacher).scorer if options.pop(MATCH, False) else None
     options |= {"teacher": scoring_teacher, "seed": observed.seed}
-    model = tune(observed.x, observed.s, pseudo, rows.encoder, options, device=rows.device)
+    model = tune(readout.head, observed.x, observed.s, pseudo, rows.encoder, options, device=rows.device)
     return RowScorer.of_tuned(model, rows.device)
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch import device as Device
 
+from pucl import cache
 from pucl.encoders.embedding import batch_of
-from pucl.encoders.frozen import cache
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.errors import Described, bad_argument
 from pucl.numerics.threads import on_cores
@@ -42,7 +43,7 @@ def embed_frozen(
         keep: whether the cache may be used, for encoders that allow it.
     """
     identity = encoder.identity() if keep and encoder.cached and cache.cache_path() is not None else None
-    keys = cache.row_keys(rows) if identity else []
+    keys = cache.row_keys(rows.cpu().numpy()) if identity else []
     known = cache.look_up(identity, keys) if identity else {}
     missing = [number for number in range(len(rows)) if not keys or keys[number] not in known]
     worker = encoder.quick().to(device) if missing else encoder
@@ -55,7 +56,7 @@ def embed_frozen(
             new = _batches(worker, rows, torch.split(torch.tensor(some), batch), owner, device)
             parts.append(_joined([*parts[:1], *new], owner)[len(parts[0]) if parts else 0 :])
             if identity:
-                cache.keep(identity, encoder.name, [keys[number] for number in some], parts[-1])
+                cache.keep(identity, encoder.name, [keys[number] for number in some], parts[-1].numpy())
             if on_progress is not None:
                 on_progress((start + len(some)) / len(missing))
     finally:
@@ -66,7 +67,7 @@ def embed_frozen(
     z = torch.empty(len(rows), computed.shape[1])
     z[missing] = computed
     there = sorted(set(range(len(rows))) - set(missing))
-    z[there] = cache.as_tensor([known[keys[number]] for number in there])
+    z[there] = torch.from_numpy(np.stack([known[keys[number]] for number in there]))
     return z
 
 

@@ -9,10 +9,15 @@ TILE, TILE_GPU = 512, 8192
 LARGEST_SAFE_SCALE = 30.0
 
 
+def tile_of(rows: Tensor) -> int:
+    """Rows and columns of a tile where these rows are."""
+    return TILE_GPU if rows.is_cuda else TILE
+
+
 def forward(anchors: Tensor, rows: Tensor, first: int, scale: float) -> Tensor:
     """The sum log Σ_{j ≠ i} exp(scale · a_i · r_j) for every anchor, (m,); see the package docstring."""
     lse = anchors.new_full((len(anchors),), float("-inf"))
-    safe, tile = scale <= LARGEST_SAFE_SCALE, TILE_GPU if anchors.is_cuda else TILE
+    safe, tile = scale <= LARGEST_SAFE_SCALE, tile_of(anchors)
     for i in range(0, len(anchors), tile):
         rows_i = slice(i, i + tile)
         block = anchors[rows_i] * scale
@@ -29,7 +34,7 @@ def backward(
 ) -> Tensor:
     """The gradient of Σ_k g_k lse_k over all rows k with respect to the anchors, (m, d); see the package docstring."""
     out = torch.zeros_like(anchors)
-    safe, tile = scale <= LARGEST_SAFE_SCALE, TILE_GPU if anchors.is_cuda else TILE
+    safe, tile = scale <= LARGEST_SAFE_SCALE, tile_of(anchors)
     own, others = g * (scale - lse).exp(), g_rows * (scale - lse_rows).exp()  # used where safe
     for i in range(0, len(anchors), tile):
         rows_i = slice(i, i + tile)

@@ -1,4 +1,4 @@
-"""The cache of embeddings: vectors on disk, by the content of a row and the identity of the encoder."""
+"""The cache of embeddings: vectors on disk, by the content of a row or text and the identity of the encoder."""
 
 import hashlib
 import os
@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pucl.errors import RunError, RunWarning
 
@@ -50,9 +49,9 @@ def cache_path() -> Path | None:
     return (Path(named) if named else default) / FILE
 
 
-def row_keys(rows: Tensor) -> list[bytes]:
+def row_keys(rows: NDArray[Any]) -> list[bytes]:
     """A hash of the content of every row, its type and its shape."""
-    array = np.ascontiguousarray(rows.cpu().numpy())
+    array = np.ascontiguousarray(rows)
     start = hashlib.blake2b(f"{array.dtype.str}{array.shape[1:]}".encode(), digest_size=16)
     keys = []
     for row in array:
@@ -60,6 +59,11 @@ def row_keys(rows: Tensor) -> list[bytes]:
         digest.update(row.data)
         keys.append(digest.digest())
     return keys
+
+
+def text_keys(texts: Sequence[str]) -> list[bytes]:
+    """A hash of every text."""
+    return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
 
 
 def look_up(identity: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
@@ -80,7 +84,7 @@ def look_up(identity: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.floa
     return found
 
 
-def keep(identity: str, name: str, keys: Sequence[bytes], vectors: Tensor) -> None:
+def keep(identity: str, name: str, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
     """Add vectors, all or none of them; the oldest ones go where there would be too many."""
     path = cache_path()
     if path is None or not len(keys):
@@ -90,7 +94,7 @@ def keep(identity: str, name: str, keys: Sequence[bytes], vectors: Tensor) -> No
         with _opened(path) as base:
             base.execute("INSERT OR IGNORE INTO encoders (identity, name) VALUES (?, ?)", (identity, name))
             ((number,),) = base.execute("SELECT id FROM encoders WHERE identity = ?", (identity,))
-            rows = ((number, key, packed(v)) for key, v in zip(keys, vectors.cpu().numpy(), strict=True))
+            rows = ((number, key, packed(v)) for key, v in zip(keys, vectors, strict=True))
             base.executemany("INSERT OR REPLACE INTO vectors (encoder, row, vector) VALUES (?, ?, ?)", rows)
             _shrink(base)
 
@@ -171,8 +175,3 @@ def unpacked(data: bytes) -> NDArray[np.float32] | None:
     if zlib.crc32(body).to_bytes(4, "little") != check:
         return None
     return np.frombuffer(body, dtype="<f4").astype(np.float32)
-
-
-def as_tensor(vectors: Sequence[NDArray[np.float32]]) -> Tensor:
-    """Vectors of the same length as one tensor."""
-    return torch.from_numpy(np.stack(vectors))
