@@ -62,7 +62,7 @@ def fit_baseline(
         prior: π, the share of positives inside the unlabelled rows, for methods that need it.
         setting: ``"case-control"``, P was drawn apart from U, a sample of the population; or ``"single-set"``, P was
             labelled out of one set: uPU, nnPU, Dist-PU and vPU then take means over the population from P ∪ U, and
-            its share of positives (n_P + π n_U) / (n_P + n_U). The other methods make no difference.
+            its share of positives (n_P + π n_U) / (n_P + n_U). To other methods it makes no difference.
         encoder: a registered encoder or a module from rows to vectors; that of the settings, or by the shape of the
             rows, when not given.
         settings: how to train, such as `settings_of(name, task)`; or some of its fields, to change in the defaults.
