@@ -164,7 +164,7 @@ def test_a_failed_cell_does_not_stop_the_others(tmp_path: Path, monkeypatch: pyt
     said: list[str] = []
     cells: list[Cell] = [baseline(), baseline(seeds=[1])]
     summary = sweep(cells, tmp_path / "r.jsonl", device="cpu", on_progress=said.append)
-    assert (summary.ran, len(summary.failed)) == (1, 1) and "1 ran in " in said[2]
+    assert (summary.ran, len(summary.failed)) == (1, 1) and "1 ran in " in said[3]
     assert re.fullmatch(r"failed: .*naive \(raw\): ZeroDivisionError: on purpose \(test_bench_work.py:\d+\)", said[-1])
     assert [line.cell.place.seed for line in read_results(tmp_path / "r.jsonl")] == [1]
     monkeypatch.undo()

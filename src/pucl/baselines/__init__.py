@@ -32,6 +32,7 @@ from pucl.encoders.inputs import Standardise, as_rows
 from pucl.errors import Described, InputError, RunError, bad_argument, check_count, check_share, unknown_name
 from pucl.labels import check_labels
 from pucl.registry import get
+from pucl.risks import SETTINGS, Setting
 from pucl.training.batches import fits
 from pucl.training.pretraining import default_encoder
 
@@ -46,6 +47,7 @@ def fit_baseline(
     s: Any,
     *,
     prior: float | None = None,
+    setting: Setting = "case-control",
     encoder: str | nn.Module | None = None,
     settings: Settings | Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -58,6 +60,9 @@ def fit_baseline(
         x: images (n, c, h, w) or rows (n, d), as for `pucl.pretrain`.
         s: PU labels, 1 for labelled positives and 0 for unlabelled rows.
         prior: π, the share of positives inside the unlabelled rows, for methods that need it.
+        setting: ``"case-control"``, P was drawn apart from U, a sample of the population; or ``"single-set"``, P was
+            labelled out of one set: uPU, nnPU, Dist-PU and vPU then take means over the population from P ∪ U, and
+            its share of positives (n_P + π n_U) / (n_P + n_U). To other methods it makes no difference.
         encoder: a registered encoder or a module from rows to vectors; that of the settings, or by the shape of the
             rows, when not given.
         settings: how to train, such as `settings_of(name, task)`; or some of its fields, to change in the defaults.
@@ -71,6 +76,8 @@ def fit_baseline(
     reason = why_not(name, "image" if rows.ndim == 4 else "vector", given)
     if reason is not None:
         raise InputError(f"{reason}", owner=owner)
+    if setting not in SETTINGS:
+        raise unknown_name(f"setting of {owner}", setting, SETTINGS)
     chosen = _settings(name, settings)
     place = pick_device(device)
     if not fits(rows, place, None):
@@ -84,6 +91,7 @@ def fit_baseline(
         encoder=encoder or chosen.encoder or default_encoder(tuple(rows.shape[1:])),
         standardise=Standardise.of(rows).to(place),
         seed=check_count(owner, "seed", seed, low=0),
+        setting=setting,
     )
     scorer: nn.Module = entry.function(problem, chosen)
     for module in scorer.modules():

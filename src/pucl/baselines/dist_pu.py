@@ -73,16 +73,22 @@ _CIFAR = DistPUSettings(
 PRESETS = with_networks(_CIFAR)
 
 
-def distribution_risk(logits: Tensor, labelled: Tensor, *, prior: float) -> Tensor:
-    """How far the mean scores of P and of U are from what they must be.
+def distribution_risk(logits: Tensor, labelled: Tensor, *, prior: float, labelled_share: float = 0.0) -> Tensor:
+    """How far the mean scores of P and of the population are from what they must be.
 
-        R = (1 − mean_P σ(f)) + |mean_U σ(f) − π| / (2 π)
+        R = (1 − mean_P σ(f)) + |mean_X σ(f) − π_X| / (2 π_X)
 
-    where f are logits; it is that of the paper divided by 2 π. A part without rows is 0.
+        mean_X = c mean_P + (1 − c) mean_U,    π_X = c + (1 − c) π
+
+    where f are logits and c is `labelled_share`: 0 where P was drawn apart from U, which then is the population, and
+    n_P / (n_P + n_U) where P was labelled out of it. It is that of the paper divided by 2 π_X. A part without rows is
+    0, and without P the population is U.
     """
     scores = torch.sigmoid(logits)
-    of_u = (mean_over(scores, ~labelled) - prior).abs() * (~labelled).any()
-    return mean_over(1 - scores, labelled) + of_u / (2 * prior)
+    c = labelled_share * labelled.any().to(scores.dtype) if labelled_share else 0.0
+    share = c + (1 - c) * prior
+    of_x = (c * mean_over(scores, labelled) + (1 - c) * mean_over(scores, ~labelled) - share).abs() * (~labelled).any()
+    return mean_over(1 - scores, labelled) + of_x / (2 * share)
 
 
 def growth(epoch: int, epochs: int) -> float:
@@ -107,7 +113,8 @@ def dist_pu(problem: PUProblem, settings: DistPUSettings = DEFAULT) -> nn.Module
     where H_U and H_mix are the mean entropies of the scores of U and of mixed rows λ x + (1 − λ) x', λ ~ Beta(α, α)
     once a batch, e of E is the epoch, and CE_mix the cross-entropy of mixed rows towards λ t + (1 − λ) t'. There t is 1
     for labelled rows and for others the score the network gave them last. The second stage goes on with the network,
-    but not with the optimiser, of the first. Logits are kept within ±10, in the first stage for the entropy only.
+    but not with the optimiser, of the first. Logits are kept within ±10, in the first stage for the entropy only. In
+    the single-set setting mean_U and π are those of P ∪ U.
 
     Fidelity: author code (Ray-rui/Dist-PU-Positive-Unlabeled-Learning-from-a-Label-Distribution-Perspective).
 
@@ -127,11 +134,11 @@ def dist_pu(problem: PUProblem, settings: DistPUSettings = DEFAULT) -> nn.Module
 
 
 def _first(problem: PUProblem, settings: DistPUSettings, network: Network) -> None:
-    learner = Learner(network, settings)
+    learner, labelled_share = Learner(network, settings), problem.labelled_share
 
     def update(batch: PUBatch) -> Tensor:
         logits = network(batch.x)
-        loss = distribution_risk(logits, batch.labelled, prior=problem.share)
+        loss = distribution_risk(logits, batch.labelled, prior=problem.share, labelled_share=labelled_share)
         loss = loss + settings.entropy * mean_over(entropy(logits.clamp(-LIMIT, LIMIT)), ~batch.labelled)
         learner.descend(loss)
         return loss.detach()
@@ -141,7 +148,7 @@ def _first(problem: PUProblem, settings: DistPUSettings, network: Network) -> No
 
 def _second(problem: PUProblem, settings: DistPUSettings, network: Network) -> None:
     second = settings.second
-    learner = Learner(network, second)
+    learner, labelled_share = Learner(network, second), problem.labelled_share
     labels = torch.sigmoid(problem.scores(network))
     late = torch.zeros((), device=problem.device)
     size = settings.batch_size + (settings.labelled_batch or 0)
@@ -154,7 +161,7 @@ def _second(problem: PUProblem, settings: DistPUSettings, network: Network) -> N
         target = torch.where(batch.labelled, torch.ones_like(weight), labels[batch.rows])
         mixed = network(mix(batch.x, batch.x[order], weight)).clamp(-LIMIT, LIMIT)
         logits = network(batch.x).clamp(-LIMIT, LIMIT)
-        loss = distribution_risk(logits, batch.labelled, prior=problem.share)
+        loss = distribution_risk(logits, batch.labelled, prior=problem.share, labelled_share=labelled_share)
         loss = loss + late * mean_over(entropy(logits), ~batch.labelled)
         loss = loss + settings.mixed_entropy * entropy(mixed).mean()
         loss = loss + settings.mixup * mixed_cross_entropy(mixed, target, target[order], weight)

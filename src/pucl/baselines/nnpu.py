@@ -37,7 +37,7 @@ def nnpu(problem: PUProblem, settings: NnPUSettings = DEFAULT) -> nn.Module:
         min_f  π R_P⁺ + max(−β, R_U⁻ − π R_P⁻)
 
     where the R are mean losses of a batch; the gradient is −γ ∇(R_U⁻ − π R_P⁻) where that part is below −β, see
-    `pucl.risks.nnpu`.
+    `pucl.risks.nnpu`. In the single-set setting R_U⁻ and π are those of P ∪ U, see `PartialRisks`.
 
     Fidelity: author code (kiryor/nnPUlearning).
 
@@ -46,9 +46,9 @@ def nnpu(problem: PUProblem, settings: NnPUSettings = DEFAULT) -> nn.Module:
 
     Presets: those of uPU, with β = 0 and γ = 1.
     """
+    options = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma, **problem.drawn}
 
     def risk(logits: Tensor, labelled: Tensor) -> Tensor:
-        options = {"loss": settings.loss, "beta": settings.beta, "gamma": settings.gamma}
-        return non_negative(logits, labelled, prior=problem.share, **options)  # type: ignore[arg-type]
+        return non_negative(logits, labelled, prior=problem.share, **options)
 
     return minimise(problem, settings, risk)

@@ -35,7 +35,8 @@ def upu(problem: PUProblem, settings: RiskSettings = DEFAULT) -> nn.Module:
 
         min_f  π R_P⁺ + R_U⁻ − π R_P⁻
 
-    where the R are mean losses of a batch, see `pucl.risks.upu`.
+    where the R are mean losses of a batch, see `pucl.risks.upu`. In the single-set setting R_U⁻ and π are those of
+    P ∪ U, see `PartialRisks`.
 
     Fidelity: author code, that of nnPU (kiryor/nnPUlearning), which also runs uPU, with the same settings.
 
@@ -46,8 +47,9 @@ def upu(problem: PUProblem, settings: RiskSettings = DEFAULT) -> nn.Module:
     Presets: MNIST and F-MNIST Adam 1e-3, 100 epochs of two batches of 30,000; CIFAR Adam 1e-5, 100 epochs of batches of
     500; weight decay 0.005, P and U shuffled together. All others as CIFAR, Alzheimer with batches of 64.
     """
+    options = {"loss": settings.loss, **problem.drawn}
 
     def risk(logits: Tensor, labelled: Tensor) -> Tensor:
-        return unbiased(logits, labelled, prior=problem.share, loss=settings.loss)
+        return unbiased(logits, labelled, prior=problem.share, **options)
 
     return minimise(problem, settings, risk)

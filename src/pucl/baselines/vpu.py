@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -59,14 +60,23 @@ _ALZHEIMER = replace(_CIFAR, batch_size=64, labelled_batch=64)
 PRESETS = with_networks(_CIFAR, mnist=_FMNIST, fmnist=_FMNIST, stl=_STL, alzheimer=_ALZHEIMER)
 
 
-def variational_loss(log_phi_p: Tensor, log_phi_x: Tensor) -> Tensor:
+def variational_loss(log_phi_p: Tensor, log_phi_u: Tensor, labelled_share: float = 0.0) -> Tensor:
     """An upper bound, up to a constant, of how far φ is from the density ratio of the positives.
 
-        L = log mean_X φ − mean_P log φ
+        L = log mean_X φ − mean_P log φ,    mean_X = c mean_P + (1 − c) mean_U
 
-    where φ within (0, 1] is what the network says, up to a factor, of P(y = 1 | x).
+    where φ within (0, 1] is what the network says, up to a factor, of P(y = 1 | x), and c is `labelled_share`: 0 where
+    P was drawn apart from U, which then is the population X, and n_P / (n_P + n_U) where P was labelled out of it.
     """
-    return torch.logsumexp(log_phi_x, dim=0) - math.log(len(log_phi_x)) - log_phi_p.mean()
+    log_mean = _log_mean(log_phi_u)
+    if labelled_share:
+        of_p = _log_mean(log_phi_p) + math.log(labelled_share)
+        log_mean = torch.logaddexp(of_p, log_mean + math.log1p(-labelled_share))
+    return log_mean - log_phi_p.mean()
+
+
+def _log_mean(log_phi: Tensor) -> Tensor:
+    return torch.logsumexp(log_phi, dim=0) - math.log(len(log_phi))
 
 
 def mixed_loss(log_phi_x: Tensor, log_phi_mixed: Tensor, weight: Tensor) -> Tensor:
@@ -80,10 +90,10 @@ def mixed_loss(log_phi_x: Tensor, log_phi_mixed: Tensor, weight: Tensor) -> Tens
     return ((target.log() - log_phi_mixed) ** 2).mean()
 
 
-def held_out_loss(logits: Tensor, labelled: Tensor) -> Tensor:
+def held_out_loss(logits: Tensor, labelled: Tensor, labelled_share: float = 0.0) -> Tensor:
     """The variational loss of rows of P and U by their logits."""
     log_phi = F.logsigmoid(logits)
-    return variational_loss(log_phi[labelled], log_phi[~labelled])
+    return variational_loss(log_phi[labelled], log_phi[~labelled], labelled_share)
 
 
 def half_of_largest(log_phi: Tensor) -> Tensor:
@@ -103,7 +113,7 @@ def vpu(problem: PUProblem, settings: VPUSettings = DEFAULT) -> nn.Module:
 
     where φ = σ(f), u ~ Beta(α, α) once a batch, and every x of U has a p of P. No prior is needed. The epoch with the
     lowest first two terms on held-out rows counts; positive is where φ is above half of its largest value over all
-    training rows.
+    training rows. In the single-set setting mean_U is the mean over P ∪ U, but rows are mixed with those of U alone.
 
     Fidelity: author code (HC-Feynman/vpu).
 
@@ -120,7 +130,7 @@ def vpu(problem: PUProblem, settings: VPUSettings = DEFAULT) -> nn.Module:
     """
     left, held = problem.hold_out(settings.held_out)
     network = left.network()
-    learner = Learner(network, settings)
+    learner, labelled_share = Learner(network, settings), problem.labelled_share
     n_p, n = settings.labelled_batch or 1, settings.batch_size
     place = torch.arange(n, device=problem.device) % n_p
 
@@ -132,7 +142,7 @@ def vpu(problem: PUProblem, settings: VPUSettings = DEFAULT) -> nn.Module:
         log_phi = F.logsigmoid(network(batch.x))
         mixed = mix(batch.unlabelled, batch.positive[order[place]], u)
         log_phi_mixed = F.logsigmoid(network(mixed))
-        loss = variational_loss(log_phi[:n_p], log_phi[n_p:])
+        loss = variational_loss(log_phi[:n_p], log_phi[n_p:], labelled_share)
         loss = loss + settings.weight * mixed_loss(log_phi[n_p:], log_phi_mixed, u)
         learner.descend(loss)
         return loss.detach()
@@ -143,6 +153,7 @@ def vpu(problem: PUProblem, settings: VPUSettings = DEFAULT) -> nn.Module:
 
     train_best(
         left, settings, update, learner,
-        watched=network, held=held, criterion=held_out_loss, draws=draws, before_epoch=begin,
+        watched=network, held=held, criterion=partial(held_out_loss, labelled_share=labelled_share),
+        draws=draws, before_epoch=begin,
     )  # fmt: skip
     return Moved(network, half_of_largest(F.logsigmoid(left.scores(network))))

@@ -55,7 +55,9 @@ def run(
     commit: Annotated[str | None, typer.Option(help="Commit to store with the results if there is no git.")] = None,
     engine: EngineName = None,
     address: Address = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be run.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what would be run, and the time it will take.")
+    ] = False,
 ) -> None:
     """Run the cells of a grid that have no result yet. It can be stopped at any time; the same command continues.
 
@@ -63,7 +65,7 @@ def run(
     """
     from pucl.bench.grid.grid import read_grid
     from pucl.bench.results.store import read_results
-    from pucl.bench.run.runner import plan, say_outdated, select, sweep
+    from pucl.bench.run.runner import plan, say_cost, say_outdated, select, sweep
     from pucl.bench.tables.grid import is_table_grid
     from pucl.device import pick_device
     from pucl.engines import Engine
@@ -85,8 +87,10 @@ def run(
     cells, results = select(read_grid(grid), only or []), results or RESULTS
     if dry_run:
         pick_device(device)
-        to_do = plan(cells, read_results(results, missing_ok=True), force=force, stale=stale)
+        lines = read_results(results, missing_ok=True)
+        to_do = plan(cells, lines, force=force, stale=stale)
         say_outdated(to_do, typer.echo)
+        say_cost(to_do, lines, typer.echo, device=device, jobs=jobs)
         _would_run(to_do)
         return
     with _stoppable(force=force):
@@ -103,11 +107,14 @@ def _run_tables(
 ) -> None:
     """Run a grid of real tables."""
     from pucl.bench.tables.grid import read_table_grid, select
-    from pucl.bench.tables.suite import plan, read_table_lines, sweep_tables
+    from pucl.bench.tables.suite import plan, read_table_lines, say_cost, sweep_tables
 
     cells = select(read_table_grid(grid), only)
     if dry_run:
-        _would_run(plan(cells, read_table_lines(results, missing_ok=True), force=force))
+        lines = read_table_lines(results, missing_ok=True)
+        to_do = plan(cells, lines, force=force)
+        say_cost(to_do, lines, typer.echo)
+        _would_run(to_do)
         return
     with _stoppable(force=force):
         summary = sweep_tables(cells, results, jobs=jobs, force=force, commit=commit, on_progress=typer.echo)

@@ -235,7 +235,7 @@ SOURCES: tuple[Source, ...] = (
     ),
     Source(
         "alzheimer-mri",
-        ("alzheimer",),
+        ("alzheimer", "alzheimer_grouped"),
         "https://www.kaggle.com/datasets/tourist55/alzheimers-dataset-4-class-of-images",
         ("alzheimer-mri",),
         splits=("train", "test"),

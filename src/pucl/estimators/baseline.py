@@ -19,6 +19,7 @@ from pucl.errors import Described, bad_argument, signed_by
 from pucl.estimators.decisions import Decisions, check_width
 from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of
 from pucl.ranking.prior import estimate_prior
+from pucl.risks import Setting
 from pucl.selection import PUScores, pu_scores
 
 OWNER = "PUBaseline"
@@ -31,6 +32,8 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         method: a registered baseline, see ``pucl list baselines``.
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator (``"auto"``,
             ``"bbe"`` …, used on the standardised rows), or None for methods that need none.
+        setting: ``"case-control"`` (P and U drawn apart) or ``"single-set"`` (P labelled out of one set, so that the
+            population is P ∪ U), see `pucl.fit_baseline`.
         encoder: a registered encoder or your own network; chosen by the shape of the rows when not given.
         task: the name of a benchmark task, to train with the author's settings for it.
         settings: fields of the method's settings to change, such as ``{"epochs": 100}``.
@@ -56,6 +59,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         method: str = "nnpu",
         *,
         prior: float | str | None = None,
+        setting: Setting = "case-control",
         encoder: str | nn.Module | None = None,
         task: str | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -66,6 +70,7 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ) -> None:
         self.method = method
         self.prior = prior
+        self.setting = setting
         self.encoder = encoder
         self.task = task
         self.settings = settings
@@ -96,8 +101,8 @@ class PUBaseline(Decisions, ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 embed(raw_encoder(seen.features), seen.features), seen.s, method=prior, seed=seed
             ).value
         scorer = fit_baseline(
-            self.method, seen.features, seen.s, prior=prior, encoder=self.encoder, settings=settings, seed=seed,
-            device=self.device,
+            self.method, seen.features, seen.s, prior=prior, setting=self.setting, encoder=self.encoder,
+            settings=settings, seed=seed, device=self.device,
         )  # fmt: skip
         self.scorer_, self.schema_, self.classes_ = scorer.cpu(), seen.schema, seen.classes
         self.prior_, self.settings_ = prior, asdict(settings)

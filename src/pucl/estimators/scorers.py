@@ -7,14 +7,15 @@ from pucl.errors import Described, bad_argument, check_share, unknown_name
 from pucl.selection import CRITERIA, pu_scores
 
 OWNER = "pucl.pu_scorer"
+WITHOUT_PRIOR = ("auc", "pu_auc")
 
 
 def pu_scorer(criterion: str = "auc", *, prior: float | None = None) -> Callable[[Any, Any, Any], float]:
     """A scorer ``(estimator, X, s) → number``, higher is better, for ``scoring=`` of scikit-learn.
 
     Args:
-        criterion: one of `pucl.selection.CRITERIA`; risks are negated. ``"auc"`` gives the same
-            order for every π; the others compare candidates fairly only under one π.
+        criterion: one of `pucl.selection.CRITERIA`; risks are negated. ``"auc"`` and ``"pu_auc"`` give the same for
+            every π; the others compare candidates fairly only under one π.
         prior: π; when not given, the estimator's own `prior_`.
     """
     if criterion not in CRITERIA:
@@ -27,7 +28,7 @@ def pu_scorer(criterion: str = "auc", *, prior: float | None = None) -> Callable
         share = _prior(estimator, criterion) if prior is None else prior
         scores = pu_scores(estimator.decision_function(X), s, prior=share)
         # AUC before it is clipped, so that candidates at the border still differ.
-        value = scores.pu_auc if criterion == "auc" else getattr(scores, criterion)
+        value = scores.pu_auc if criterion in WITHOUT_PRIOR else getattr(scores, criterion)
         return sign * float(value.value)
 
     return score
@@ -39,7 +40,7 @@ def _prior(estimator: Any, criterion: str) -> float:
     The order by AUC does not depend on it.
     """
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    if criterion == "auc":
+    if criterion in WITHOUT_PRIOR:
         return 0.5
     if not hasattr(last, "prior_"):
         raise bad_argument(

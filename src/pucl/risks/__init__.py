@@ -91,7 +91,12 @@ class PartialRisks:
     the risk of the negatives; it can be below 0 only by chance or by overfitting.
 
     In the case-control setting the population is that of U: R_X⁻ = R_U⁻ and π_X = π. In the single-set setting it is
-    P ∪ U, of which P was a part: R_X⁻ is the mean over all rows and π_X = (n_P + π n_U) / (n_P + n_U).
+    P ∪ U, of which P was a part, so that U has fewer positives than the population (internal label shift):
+
+        R_X⁻ = c R_P⁻ + (1 − c) R_U⁻,    π_X = c + (1 − c) π,    c = n_P / (n_P + n_U)
+
+    so that A + B = c R_P⁺ + (1 − c) (π R_P⁺ + R_U⁻ − π R_P⁻). c is `labelled_share`, or that of the batch, which must
+    then be drawn from all rows alike.
 
     A mean over no rows is 0, so batches without labelled or without unlabelled rows are legal.
 
@@ -105,22 +110,32 @@ class PartialRisks:
 
     @classmethod
     def of(
-        cls, owner: str, logits: Tensor, labelled: Tensor, *, prior: float, loss: MarginLoss, setting: Setting
+        cls,
+        owner: str,
+        logits: Tensor,
+        labelled: Tensor,
+        *,
+        prior: float,
+        loss: MarginLoss,
+        setting: Setting,
+        labelled_share: float | None = None,
     ) -> "PartialRisks":
         """Both parts of a batch, in float32 at least; the host never waits for the device."""
         _check_batch(owner, logits, labelled)
         if setting not in SETTINGS:
             raise unknown_name(f"setting of {owner}", setting, SETTINGS)
-        share: float | Tensor = check_share(owner, "prior", prior)
+        check_share(owner, "prior", prior)
+        if labelled_share is not None:
+            check_share(owner, "labelled_share", labelled_share)
         function = margin_loss(loss)
         wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        as_negative, population = function(-wide), ~labelled
+        c: float | Tensor = 0.0
         if setting == "single-set":
-            population = torch.ones_like(labelled)
-            n_labelled, n = labelled.sum(), max(len(labelled), 1)
-            share = (n_labelled + share * (len(labelled) - n_labelled)) / n
-        positive = share * mean_over(function(wide), labelled)
-        return cls(positive, mean_over(as_negative, population) - share * mean_over(as_negative, labelled))
+            c = labelled.sum() / max(len(labelled), 1) if labelled_share is None else labelled_share
+        share = c + (1 - c) * prior
+        p_as_negative, u_as_negative = (mean_over(function(-wide), rows) for rows in (labelled, ~labelled))
+        population = c * p_as_negative + (1 - c) * u_as_negative
+        return cls(share * mean_over(function(wide), labelled), population - share * p_as_negative)
 
 
 def mean_over(values: Tensor, members: Tensor) -> Tensor:

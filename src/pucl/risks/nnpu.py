@@ -19,6 +19,7 @@ def nnpu(
     prior: float,
     loss: MarginLoss = "sigmoid",
     setting: Setting = "case-control",
+    labelled_share: float | None = None,
     beta: float = 0.0,
     gamma: float = 1.0,
 ) -> Tensor:
@@ -38,13 +39,17 @@ def nnpu(
         prior: π, the share of positives among the unlabelled rows.
         loss: a margin loss.
         setting: how P and U were drawn.
+        labelled_share: c, the share of labelled rows among all, for the single-set setting; that of the batch when not
+            given.
         beta: β ≥ 0, how far below 0 the part B may go.
         gamma: γ > 0, the size of the steps back.
     """
     if not is_number(beta) or beta < 0:
         raise bad_argument(OWNER, "beta", "a finite number ≥ 0", beta)
     check_positive(OWNER, "gamma", gamma)
-    parts = PartialRisks.of(OWNER, logits, labelled, prior=prior, loss=loss, setting=setting)
+    parts = PartialRisks.of(
+        OWNER, logits, labelled, prior=prior, loss=loss, setting=setting, labelled_share=labelled_share
+    )
     value = parts.positive + parts.negative.clamp(min=-beta)
     descended = torch.where(parts.negative < -beta, -gamma * parts.negative, parts.positive + parts.negative)
     return value.detach() + (descended - descended.detach())  # the bracket is 0 and brings the gradient along

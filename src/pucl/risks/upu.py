@@ -15,6 +15,7 @@ def upu(
     prior: float,
     loss: MarginLoss = "sigmoid",
     setting: Setting = "case-control",
+    labelled_share: float | None = None,
 ) -> Tensor:
     """The unbiased PU risk; it goes below 0 when the classifier overfits.
 
@@ -29,6 +30,10 @@ def upu(
         prior: π, the share of positives among the unlabelled rows.
         loss: a margin loss.
         setting: how P and U were drawn.
+        labelled_share: c, the share of labelled rows among all, for the single-set setting; that of the batch when not
+            given.
     """
-    parts = PartialRisks.of("risk 'upu'", logits, labelled, prior=prior, loss=loss, setting=setting)
+    parts = PartialRisks.of(
+        "risk 'upu'", logits, labelled, prior=prior, loss=loss, setting=setting, labelled_share=labelled_share
+    )
     return parts.positive + parts.negative

@@ -25,6 +25,7 @@ CRITERIA: Mapping[str, bool] = MappingProxyType(
         "proxy_accuracy": True,
         "proxy_accuracy_one_sample": True,
         "auc": True,
+        "pu_auc": True,
         "f1": True,
     }
 )
@@ -56,9 +57,15 @@ def select(
 ) -> Selection:
     """The best candidate on rows that trained none of them: labelled positives held out, and unlabelled rows.
 
-    ``"proxy_accuracy"`` and ``"zero_one_risk"`` choose the same. ``"auc"`` looks at the ranking only: it needs no π
-    (AUC_PU gives the same order) and ignores a bad threshold. ``"nnpu_risk"`` depends on the scale of the logits:
-    use it between epochs or seeds of one head, not between heads. ``"f1"`` suits rare positives. ``"auto"`` is
+    ``"proxy_accuracy"`` and ``"zero_one_risk"`` choose the same. ``"auc"`` and ``"pu_auc"`` look at the ranking only,
+    need no π, ignore a bad threshold, and choose the same. ``"pu_auc"`` is the proxy AUC of the literature (PAUC; Wang
+    et al. 2025), not a partial one: the chance that a labelled positive scores above an unlabelled row.
+
+        AUC_PU = P(g(x_P) > g(x_U)) + P(g(x_P) = g(x_U)) / 2 = π/2 + (1 − π) AUC
+
+    With P ∪ U in the place of U it is c/2 + (1 − c) AUC_PU, c = n_P / (n_P + n_U), which orders candidates alike: it
+    needs no other form where P was labelled out of one set. ``"nnpu_risk"`` depends on the scale of the logits: use it
+    between epochs or seeds of one head, not between heads. ``"f1"`` suits rare positives. ``"auto"`` is
     ``"proxy_accuracy"``: ``"auc"`` picked the best as often in our study of labellers, but sometimes a candidate
     that ranks well and has a bad threshold. Of equal candidates the first is chosen.
 

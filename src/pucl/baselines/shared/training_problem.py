@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -10,6 +11,7 @@ from torch import Generator, Tensor, nn
 from pucl.baselines.shared.network import Network, make_network
 from pucl.encoders.inputs import Standardise
 from pucl.errors import bad_argument
+from pucl.risks import Setting
 from pucl.seeds import seed_of
 
 PIECE = 4096  # rows scored together
@@ -27,6 +29,7 @@ class PUProblem:
         encoder: a registered encoder, or a module, of which every network gets a copy.
         standardise: the scaling of the inputs, on the same device.
         seed: of everything that is drawn.
+        setting: how P and U were drawn.
     """
 
     owner: str
@@ -36,6 +39,7 @@ class PUProblem:
     encoder: str | nn.Module
     standardise: Standardise
     seed: int
+    setting: Setting = "case-control"
 
     @property
     def device(self) -> torch.device:
@@ -48,6 +52,20 @@ class PUProblem:
         if self.prior is None:
             raise bad_argument(self.owner, "prior", "given: the method needs it", None)
         return self.prior
+
+    @cached_property
+    def labelled_share(self) -> float:
+        """c, the share of P in the sample of the population, which is P ∪ U in the single-set setting, else U alone.
+
+        mean_X = c mean_P + (1 − c) mean_U,    π_X = c + (1 − c) π,    c = n_P / (n_P + n_U), or 0
+        """
+        return float(self.labelled.float().mean()) if self.setting == "single-set" else 0.0
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """How P and U were drawn, as options of a risk: with P in the term of the population where it belongs there."""
+        single = self.setting == "single-set"
+        return {"setting": self.setting, "labelled_share": self.labelled_share} if single else {}
 
     @cached_property
     def positives(self) -> Tensor:

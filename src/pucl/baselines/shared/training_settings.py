@@ -123,7 +123,7 @@ S = TypeVar("S", bound=Settings)
 
 def preset_of(presets: Presets, task: str) -> Settings | None:
     """The author's settings for a task: those under its own name ("cifar3"), or under that of its data ("cifar")."""
-    return presets.get(task, presets.get(task.rstrip("0123456789")))
+    return presets.get(task, presets.get(task.removesuffix("_grouped").rstrip("0123456789")))
 
 
 def with_networks(cifar: S, *, cnn7: S | None = None, **others: S) -> Mapping[str, S]:

@@ -34,6 +34,9 @@ pucl.fit_baseline("vpu", x, s, settings=pucl.settings_of("vpu", "cifar1"))
 ```
 
 `pucl bench run paper/baselines1.toml` runs them with their authors' settings.
+
+Where P was labelled out of one set, U has fewer positives than the population. With `setting="single-set"`, which the
+benchmark passes on for such tasks, `upu`, `nnpu`, `dist_pu` and `vpu` take means over the population from P ∪ U.
 """
 
 

@@ -19,14 +19,14 @@ def provenance(device: str = "cpu", commit: str | None = None) -> Origin:
     """What every line of results carries besides its configuration; `commit` is for machines without git."""
     own = {"pucl": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
     versions = own | {name: version(name) for name in LIBRARIES}
-    return Origin(versions, _hardware(torch.device(device)), commit or _commit())
+    return Origin(versions, hardware_of(device), commit or _commit())
 
 
-def _hardware(device: torch.device) -> str:
-    """The name of the card, or the model of the processor, if the platform knows it, and the threads in use."""
-    if device.type == "cuda":
+def hardware_of(device: str = "cpu", threads: int | None = None) -> str:
+    """The name of the card, or the model of the processor, where it is known, and its threads (those in use)."""
+    if torch.device(device).type == "cuda":
         return str(torch.cuda.get_device_name(device))
-    threads = torch.get_num_threads()
+    threads = threads or torch.get_num_threads()
     return f"{_processor()}, {threads} thread{'s' * (threads > 1)}"
 
 

@@ -13,14 +13,16 @@ from pucl.bench.grid.cells import EPOCH, PRIOR_ERROR, Baseline, Cell, units
 from pucl.bench.grid.decode import Options
 from pucl.bench.grid.place import Place
 from pucl.bench.grid.readouts import STANDS_FOR
+from pucl.bench.results.cost import cost_of_cells
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.store import newest, read_results, writing
 from pucl.bench.run.draws import check_draws
 from pucl.bench.run.matching import matching
 from pucl.bench.run.pool import run_by_ray, run_in_pool
+from pucl.bench.run.provenance import hardware_of
 from pucl.bench.run.skips import why_not_run
 from pucl.bench.run.work import Bench, Outcome
-from pucl.bench.run.worker import Orders
+from pucl.bench.run.worker import Orders, threads_of
 from pucl.deprecation import warn_renamed
 from pucl.device import pick_device
 from pucl.engines import HERE, Engine
@@ -155,10 +157,11 @@ def sweep(
         _check_folder(folder)
         to_do = plan(cells, writer.lines, force=force, stale=stale)
         say_outdated(to_do, on_progress)
+        say_cost(to_do, writer.lines, on_progress, device=device, jobs=jobs)
         names = {cell.key: cell.name for cell in cells}
         summary = SweepSummary(there=to_do.there, skipped=[(cell.name, reason) for cell, reason in to_do.skipped])
         began, done = time.perf_counter(), 0
-        orders = Orders(folder.resolve(), device, commit, force, max(1, (os.cpu_count() or 1) // jobs))
+        orders = Orders(folder.resolve(), device, commit, force, _threads(jobs))
         try:
             with closing(_outcomes(units(to_do.missing), jobs, orders, engine)) as outcomes:
                 for outcome in outcomes:
@@ -183,6 +186,18 @@ def say_outdated(to_do: SweepPlan, say: Say) -> None:
         say(f"{count} {made} and are kept; --stale runs them again")
     if to_do.again:
         say(f"{len(to_do.again)} of {len(to_do.missing)} cells to run have a result already; the new one counts")
+
+
+def say_cost(to_do: SweepPlan, lines: list[ResultLine], say: Say, *, device: str | None = None, jobs: int = 1) -> None:
+    """Report what the cells to run will cost on this device, as far as stored times tell."""
+    if to_do.missing:
+        threads = None if jobs == 1 else threads_of(_threads(jobs))
+        say(str(cost_of_cells(to_do.missing, lines, hardware_of(str(pick_device(device)), threads))))
+
+
+def _threads(jobs: int) -> int:
+    """The threads of every worker, where the environment does not say how many."""
+    return max(1, (os.cpu_count() or 1) // jobs)
 
 
 def _check_folder(encoders: Path) -> None:

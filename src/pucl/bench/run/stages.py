@@ -178,6 +178,7 @@ def fit_method(cell: Baseline, observed: ObservedRows, exam: Exam, device: str) 
         prior = exam.with_prior_error(cell.prior_error).prior(cell.prior)
     scorer = fit_baseline(
         cell.registered, observed.x, labels, prior=prior, encoder=cell.encoder,
+        setting="single-set" if cell.place.setting == "single-set" else "case-control",
         settings=from_json(cell.settings), seed=observed.seed, device=device,
     )  # fmt: skip
 

@@ -47,9 +47,14 @@ def prepare(threads: int) -> None:
     """Tie this process to its parent, and set its number of threads where the environment does not say it."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.dup2(2, 1)  # what libraries print goes to stderr
-    number = os.environ.get(THREADS[0]) or str(threads)
+    number = threads_of(threads)
     for name in THREADS:
-        os.environ.setdefault(name, number)
+        os.environ.setdefault(name, str(number))
+
+
+def threads_of(default: int) -> int:
+    """The number of threads that the environment says, or the default."""
+    return int((os.environ.get(THREADS[0]) or str(default)).partition(",")[0])
 
 
 def _end_with_parent() -> None:

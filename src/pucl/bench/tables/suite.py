@@ -8,11 +8,12 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 
+from pucl.bench.results.cost import cost_of_tables
 from pucl.bench.results.json_lines import appending, only_writer, read_lines
 from pucl.bench.results.line import Origin
 from pucl.bench.run.exam import SkipError
 from pucl.bench.run.pool import pooled
-from pucl.bench.run.provenance import provenance
+from pucl.bench.run.provenance import hardware_of, provenance
 from pucl.bench.run.runner import Say, SweepSummary
 from pucl.bench.tables.interface import why_not_imported
 from pucl.bench.tables.line import FitLine, SkipLine, TableCell, TableLine, line_from
@@ -97,6 +98,7 @@ def sweep_tables(
         lines = read_table_lines(results, missing_ok=True)
         to_do, known = plan(cells, lines, force=force), _known(lines)
         summary = SweepSummary(there=to_do.there, skipped=[(cell.name, reason) for cell, reason in to_do.skipped])
+        say_cost(to_do, lines, on_progress)
         began, done = time.perf_counter(), 0
         with appending(results, begin=BEGIN) as file:
             try:
@@ -113,6 +115,12 @@ def sweep_tables(
                 for text in summary.lines():
                     on_progress(text)
     return summary
+
+
+def say_cost(to_do: TablePlan, lines: list[TableLine], say: Say) -> None:
+    """Report what the cells to run will cost on this machine, as far as stored times tell."""
+    if to_do.missing:
+        say(str(cost_of_tables(to_do.missing, lines, hardware_of(threads=1))))
 
 
 def units(cells: list[TableCell]) -> list[list[TableCell]]:
