@@ -47,8 +47,8 @@ def test_from_a_list_of_negatives_to_a_report(pucl: Command, reviewed: Path) -> 
     assert "<strong>60 confirmed negatives</strong>" in page and "<dt>Confirmed negatives</dt>" in page
     predict = pucl("predict", "model", str(reviewed), "--id-column", "id", "--out", "scores.csv")
     assert predict.code == 0 and " of 300 rows labelled positive" in predict.out
-    some = pucl(*words, "--negatives", "negative.txt", "--rows", "200", "--out", "small", "--json")
-    assert json.loads(some.out)["rows"] == {"n": 200, "labelled": 40, "unlabelled": 100, "negative": 60}
+    some = pucl(*words, "--negatives", "negative.txt", "--rows", "240", "--out", "small", "--json")
+    assert json.loads(some.out)["rows"] == {"n": 240, "labelled": 40, "unlabelled": 140, "negative": 60}
     plain = pucl(*words, "--out", "plain")
     assert "at most " in plain.out and "confirmed" not in plain.out
 

@@ -117,7 +117,7 @@ def test_results_of_something_else_are_refused(folder: Path, data: Path, tmp_pat
     out = tmp_path / "out"
     run(folder, data, out)
     before = content(out)
-    other = save_model(tmp_path / "other", table_model(tmp_path, temperature=0.7))
+    other = save_model(tmp_path / "other", table_model(tmp_path, seed=1))
     allowed = f"pucl.score_files: out {out} must be new, empty or one with results of this model and these options"
     with pytest.raises(InputError, match=f"{allowed}, which a run completes; got one with results of another model"):
         run(other, data, out)

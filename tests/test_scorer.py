@@ -165,7 +165,7 @@ def test_a_model_in_memory_needs_no_folder(folder: Path, tmp_path: Path, people:
 def test_a_model_that_was_replaced_is_refused(tmp_path: Path, people: Any) -> None:
     place = save_model(tmp_path / "m", table_model(tmp_path))
     score = scorer(place)
-    save_model(place, table_model(tmp_path, temperature=0.7))
+    save_model(place, table_model(tmp_path, seed=1))
     with pytest.raises(InputError, match=f"pucl.scorer: the model in {place} has been replaced"):
         score(people)
 

@@ -93,9 +93,10 @@ def test_files_that_do_not_fit_together(tmp_path: Path) -> None:
     refused(folder, "part-3.parquet cannot be read")
 
 
-def test_sources_that_match_nothing(tmp_path: Path) -> None:
+def test_sources_that_match_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").mkdir()
-    refused(tmp_path / "*.parquet", r"source must be a pattern that matches files .*; got '.*\*.parquet'")
+    monkeypatch.chdir(tmp_path)
+    refused(Path("*.parquet"), r"source must be a pattern that matches files .*; got '\*.parquet'")
     refused(tmp_path / "empty", "a folder of images")
     write_parts(tmp_path / "none", TABLE, (0, 0, 0))
     refused(tmp_path / "none", "none must be a table with rows; got an empty one")
