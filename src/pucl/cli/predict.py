@@ -92,9 +92,10 @@ def predict(
     Example: pucl predict model 'data/*.parquet' --engine ray --out scores
     """
     from pucl.cli.console import progress_bar
+    from pucl.device import pick_device
+    from pucl.models.folder import load_model
     from pucl.models.many_files import score_files
     from pucl.models.scoring import score_to_file
-    from pucl.models.source import ModelSource
 
     how: dict[str, Any] = {"batch_size": batch_size, "id_column": id_column, "key": key, "strict": strict}
     how |= {"top": top, "threshold": threshold, "recall": recall, "precision": precision}
@@ -105,7 +106,7 @@ def predict(
         return
     with progress_bar() as report:
         scored = score_to_file(
-            ModelSource.of_folder(model).load(device), data, out, resize=resize,
+            load_model(model).to(pick_device(device)), data, out, resize=resize,
             skip_unreadable=bool(skip_unreadable), on_progress=lambda rows: report(f"{rows:,} rows", 0.0), **how,
         )  # fmt: skip
     if as_json:
@@ -144,9 +145,10 @@ def embed(
     Example: pucl embed model 'data/*.parquet' --shard 0/4 --out embeddings
     """
     from pucl.cli.console import progress_bar
+    from pucl.device import pick_device
+    from pucl.models.folder import load_model
     from pucl.models.many_files import embed_files
     from pucl.models.scoring import embed_to_file
-    from pucl.models.source import ModelSource
 
     how: dict[str, Any] = {"batch_size": batch_size, "id_column": id_column, "key": key, "strict": strict}
     if many := _many(model, data, out, shard, engine, address, resize=resize, skip_unreadable=skip_unreadable):
@@ -156,7 +158,7 @@ def embed(
         return
     with progress_bar() as report:
         rows = embed_to_file(
-            ModelSource.of_folder(model).load(device), data, out, resize=resize, skip_unreadable=bool(skip_unreadable),
+            load_model(model).to(pick_device(device)), data, out, resize=resize, skip_unreadable=bool(skip_unreadable),
             on_progress=lambda rows: report(f"{rows:,} rows", 0.0), **how,
         )  # fmt: skip
     typer.echo(json.dumps({"rows": rows, "out": out}) if as_json else f"{rows:,} rows\nEmbeddings: {out}")
