@@ -261,6 +261,11 @@ def test_all_rows_in_one_file_where_one_is_asked_for(pucl: Command, folder: Path
     ]
     assert together["probability"].to_pylist() == pytest.approx(pd.concat(parts)["probability"].tolist(), abs=1e-8)
     assert sum(together["label"].to_pylist()) == 5
+    before = content(data)
+    for source in (data, data / "*.parquet"):
+        run = pucl("predict", folder, source, "--out", data / "a.parquet")
+        assert run.code == 2 and "--out must be another file than the source" in run.err
+    assert content(data) == before
 
 
 @pytest.mark.parametrize(

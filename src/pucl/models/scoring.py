@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from pucl.data.own.batch import Rows
+from pucl.data.own.files import is_one_of
 from pucl.data.own.rules import ColumnWarning
 from pucl.errors import InputError, bad_argument, check_count, signed_by
 from pucl.models.labelling import OWNER, LabelRule
@@ -238,7 +239,7 @@ def embed_to_file(
 def _checked_out(out: str | Path, source: Any, suffixes: tuple[str, ...]) -> Path:
     out = Path(out)
     check_file(OWNER, "out", out, suffixes)
-    if isinstance(source, str | Path) and out.exists() and Path(source).exists() and out.samefile(source):
+    if is_one_of(out, source):
         raise bad_argument(OWNER, "out", "another file than the source", str(out))
     return out
 

@@ -53,11 +53,27 @@ def scan_table(source: Path, *, text: tuple[str, ...] = (), id_column: str | Non
             )
             raise bad_argument(OWNER, "source", allowed, str(source))
         return with_parts(with_rows(scan_file(source, text=text, id_column=id_column)))
-    fixed = next(parent for parent in source.parents if not has_magic(str(parent)))
-    matching = sorted(filter(_is_part, fixed.glob(str(source.relative_to(fixed)))))
+    fixed, matching = _matching(source)
     if not matching:
         raise bad_argument(OWNER, "source", f"a pattern that matches files ({', '.join(PARTS)})", str(source))
     return _joined(fixed, matching, text, id_column, name=source.name)
+
+
+def is_one_of(path: Path, source: Any) -> bool:
+    """Whether a file that exists is the source, or one of the tables in a folder or of a pattern."""
+    if not path.exists() or not isinstance(source, str | Path):
+        return False
+    if is_pattern(source):
+        parts = _matching(Path(source))[1]
+    else:
+        parts = [*_below(Path(source))] if Path(source).is_dir() else [Path(source)]
+    return any(part.exists() and path.samefile(part) for part in parts)
+
+
+def _matching(pattern: Path) -> tuple[Path, list[Path]]:
+    """The folder before the first wildcard, and the tables that the pattern matches, by name."""
+    fixed = next(parent for parent in pattern.parents if not has_magic(str(parent)))
+    return fixed, sorted(filter(_is_part, fixed.glob(str(pattern.relative_to(fixed)))))
 
 
 def _below(folder: Path) -> Iterator[Path]:
