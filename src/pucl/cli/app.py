@@ -1,5 +1,6 @@
 """The ``pucl`` command. Each verb calls one function; torch is loaded only by the verbs that need it."""
 
+import errno
 import json
 import sys
 import warnings
@@ -143,8 +144,13 @@ def _code() -> int:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    if isinstance(error, MemoryError) or "torch" not in sys.modules:
-        return isinstance(error, MemoryError)
+    """Whether memory ran out, in Python, in torch, in a call of the system, or while a library was loaded."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    if isinstance(error, ImportError):
+        return any(sign in str(error) for sign in ("failed to map segment", "cannot allocate memory"))
+    if "torch" not in sys.modules:
+        return False
     from pucl.training.memory import is_out_of_memory
 
     return is_out_of_memory(error)
