@@ -1,5 +1,6 @@
 """The ``pucl`` command. Each verb calls one function; torch is loaded only by the verbs that need it."""
 
+import errno
 import json
 import sys
 import warnings
@@ -16,6 +17,7 @@ from pucl.cli.fit import fit, prior
 from pucl.cli.model import diagnose, export, inspect, report
 from pucl.cli.predict import embed, predict
 from pucl.cli.signing import Verb, command_of
+from pucl.cli.stopping import stopped_in_order
 from pucl.cli.theory import theory
 from pucl.cli.train import pretrain
 from pucl.errors import InputError, RunError, check_count, how_to_install, unknown_name
@@ -115,6 +117,11 @@ def demo(
 def main() -> None:
     """Run the command; what the user got wrong is one line on stderr and exit code 2, a run that cannot go on 1."""
     warnings.showwarning = _warn
+    with stopped_in_order():
+        sys.exit(_code())
+
+
+def _code() -> int:
     try:
         code = app(standalone_mode=False)
     except InputError as error:
@@ -124,6 +131,8 @@ def main() -> None:
     except typer.Abort:
         _fail("stopped", code=130)
     except Exception as error:
+        if _is_out_of_memory(error):
+            _fail("out of memory: use fewer rows, fewer at a time (--batch-size), or a machine with more", code=1)
         # typer raises the usage errors of its own copy of click; what they share is how they are to be shown.
         if not hasattr(error, "format_message"):
             raise
@@ -131,7 +140,20 @@ def main() -> None:
         command, typed = (command_of(context), context.command_path) if context is not None else ("pucl", "pucl")
         message = error.format_message()
         _fail(f"{command}: {message}{'' if message.endswith(('.', '?')) else '.'} Try '{typed} --help'.")
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out, in Python, in torch, in a call of the system, or while a library was loaded."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    if isinstance(error, ImportError):
+        return any(sign in str(error) for sign in ("failed to map segment", "cannot allocate memory"))
+    if "torch" not in sys.modules:
+        return False
+    from pucl.training.memory import is_out_of_memory
+
+    return is_out_of_memory(error)
 
 
 def _warn(message: Warning | str, *_where: object, **_more: object) -> None:

@@ -202,7 +202,7 @@ def fit(
     from pucl.fitting.from_files import fit_files
     from pucl.fitting.plan import FitOptions
     from pucl.fitting.progress import ProgressLines
-    from pucl.fitting.resuming import remove_unfinished
+    from pucl.fitting.resuming import only_fit, remove_unfinished
     from pucl.models.describe import describe
     from pucl.models.folder import save_model
 
@@ -213,10 +213,11 @@ def fit(
     chosen_options = FitOptions(
         **chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit"
     )
-    with resumed_later(options), ProgressLines("pucl fit") as report:
+    where = resumable(options)
+    with resumed_later(options), only_fit(where, "pucl fit"), ProgressLines("pucl fit") as report:
         model = fit_files(
             data, reading(options), chosen_options, max_rows=options["rows"], device=options["device"],
-            on_progress=report, resumable=resumable(options),
+            on_progress=report, resumable=where,
         )  # fmt: skip
         model = replace(model, record=replace(model.record, command=_command(options, config, model.record.sampling)))
         folder = save_model(options["out"], model)

@@ -3,7 +3,6 @@
 import shlex
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import typer
 
 from pucl.cli.options import READING
+from pucl.cli.stopping import stopped_in_order
 from pucl.errors import Described, bad_argument
 from pucl.fitting.resuming import Resumable, is_interrupted
 from pucl.models.folder import UNFINISHED, check_out, is_model
@@ -48,10 +48,9 @@ def resumable(options: Mapping[str, Any]) -> Resumable:
 @contextmanager
 def resumed_later(options: Mapping[str, Any]) -> Iterator[None]:
     """On Ctrl-C and SIGTERM, one line that says how to go on, if anything was saved."""
-    here = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, _terminated) if here else None
     try:
-        yield
+        with stopped_in_order():
+            yield
     except (KeyboardInterrupt, SystemExit) as stopped:
         words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
         again = [*words, "--resume", *(["--overwrite"] if is_model(options["out"]) else [])]
@@ -59,10 +58,3 @@ def resumed_later(options: Mapping[str, Any]) -> Iterator[None]:
         typer.echo(f"{OWNER}: stopped{way}", err=True)
         code = stopped.code if isinstance(stopped, SystemExit) else INTERRUPTED
         raise typer.Exit(code if isinstance(code, int) else 1) from None
-    finally:
-        if here:
-            signal.signal(signal.SIGTERM, before)
-
-
-def _terminated(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)

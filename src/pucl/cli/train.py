@@ -1,5 +1,7 @@
 """``pucl pretrain``: an encoder from a benchmark task or from the user's data, alone, under ``torchrun`` or on Ray."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -164,7 +166,7 @@ def _alone(job: _Job) -> str | None:
     from pucl.distributed import joined
     from pucl.training import pretrain as run_pretrain
 
-    with joined(job.device) as place:
+    with joined(job.device) as place, _only_run(job.out):
         rows, s, transform = _rows(job, place)
         trained = run_pretrain(
             rows, s, config=_config(len(rows), job.given), device=place, progress=True, log=job.log,
@@ -260,11 +262,37 @@ def _finish(job: _Job, trained: Any, rows: Any, transform: str | None) -> str | 
     about = {"data": job.data, "seed": job.given["seed"]}
     about |= {name: job.named[name] for name in ("objective", "mixing", "variant") if name in job.named}
     name = job.named["encoder"] or default_encoder(shape)
-    save_encoder(out, trained.encoder, name=name, input_shape=shape, options={}, extra=about)
     if transform is not None:
-        (out / "table.json").write_text(transform, encoding="utf-8")
+        _save_transform(out, transform)
+    save_encoder(out, trained.encoder, name=name, input_shape=shape, options={}, extra=about)
     last = trained.history[-1]
     return (
         f"Encoder saved to {out}: {len(trained.history)} epochs, loss {last.loss:.4f}\n"
         f"Next, in Python: z = pucl.embed(pucl.load_encoder({str(out)!r}), x)"
     )
+
+
+def _save_transform(out: Path, transform: str) -> None:
+    from pucl.errors import RunError
+    from pucl.files import replace_file
+
+    try:
+        replace_file(out / "table.json", transform.encode())
+    except OSError as error:
+        raise RunError(f"pucl pretrain: cannot write to {out}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _only_run(out: Path) -> Iterator[None]:
+    """Keep other processes from training in the same folder; those of this run share it."""
+    from pucl.distributed import rank_and_world
+    from pucl.errors import RunError
+    from pucl.files import alone_in
+
+    with ExitStack() as stack:
+        if rank_and_world()[0] == 0 and not out.is_file():  # which is refused later
+            try:
+                stack.enter_context(alone_in(out))
+            except OSError as error:
+                raise RunError(f"pucl pretrain: cannot work in {out}: {error.strerror or error}") from None
+        yield

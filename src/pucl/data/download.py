@@ -7,10 +7,12 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pucl.data.sources import Archive, File, Source, data_root, md5_of
 from pucl.errors import InputError
+from pucl.files import InUseError, alone_at
 
 Report = Callable[[str, float], None]  # (what is being fetched, the share done)
 PIECE = 1 << 18
@@ -25,6 +27,7 @@ def prepare(source: Source, *, report: Report | None = None) -> bool:
     """
     damage = source.damage()
     if not damage and not source.missing():
+        _remove_leftovers(source)
         return False
     if not source.downloadable:
         raise source.absent(source.folder / source.missing()[0])
@@ -44,17 +47,18 @@ def fetch(url: str, target: Path, *, md5: str | None, report: Report | None = No
     """Download `url` to `target` through ``target.part``, which a later call continues and a wrong checksum removes."""
     part = target.with_name(f"{target.name}.part")
     try:
-        _continue(url, part, report)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with alone_at(part):
+            _continue(url, part, report)
+            actual = md5_of(part)
+            if md5 in (None, actual):
+                part.replace(target)
+                return
+            part.unlink()
     except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", None) or error
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise InputError(f"{target.name}: cannot fetch {url} into {target.parent}: {reason}") from error
-    actual = md5_of(part)
-    if md5 is not None and actual != md5:
-        part.unlink()
-        raise InputError(
-            f"{target.name}: {url} gave another file; expected MD5 {md5}, found {actual}; nothing was kept"
-        )
-    part.replace(target)
+    raise InputError(f"{target.name}: {url} gave another file; expected MD5 {md5}, found {actual}; nothing was kept")
 
 
 def _continue(url: str, part: Path, report: Report | None) -> None:
@@ -70,7 +74,6 @@ def _continue(url: str, part: Path, report: Report | None) -> None:
     with reply:
         have = have if reply.status == http.HTTPStatus.PARTIAL_CONTENT else 0
         total = have + int(reply.headers.get("Content-Length") or 0)
-        part.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab" if have else "wb") as out:
             while piece := reply.read(PIECE):
                 out.write(piece)
@@ -93,23 +96,49 @@ def _fetch_archive(source: Source, archive: Archive, report: Report | None) -> N
         raise InputError(
             f"{source.folder}: {', '.join(source.missing())} is missing; move the folder away and run again"
         )
-    packed = data_root() / archive.url.rsplit("/", 1)[-1]
+    packed, unpacked = _places(archive)
     if not (packed.exists() and md5_of(packed) == archive.md5):
         fetch(archive.url, packed, md5=archive.md5, report=report)
-    unpacked = packed.with_name(f"{archive.folder}.part")
     try:
-        with tarfile.open(packed) as tar:
-            tar.extractall(unpacked, filter="data")
-        _move(unpacked / archive.folder, data_root() / archive.folder, source.files)
+        with alone_at(packed):
+            _unpack(source, archive, packed, unpacked)
+    except InUseError as error:
+        raise InputError(f"{packed}: {error.strerror}") from error
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split())
         actual = md5_of(packed)
         if archive.md5 is None:  # nothing says that it is the right file: fetch it anew next time
             packed.unlink()
         raise InputError(f"{packed}: cannot unpack it, found MD5 {actual}: {reason}") from error
+
+
+def _places(archive: Archive) -> tuple[Path, Path]:
+    """Where an archive lies, and where it is unpacked."""
+    packed = data_root() / archive.url.rsplit("/", 1)[-1]
+    return packed, packed.with_name(f"{archive.folder}.part")
+
+
+def _unpack(source: Source, archive: Archive, packed: Path, unpacked: Path) -> None:
+    """Put what is in an archive in its place and remove the archive; a folder that is left says that it was killed."""
+    try:
+        shutil.rmtree(unpacked, ignore_errors=True)
+        with tarfile.open(packed) as tar:
+            tar.extractall(unpacked, filter="data")
+        _move(unpacked / archive.folder, data_root() / archive.folder, source.files)
+        packed.unlink(missing_ok=True)
     finally:
         shutil.rmtree(unpacked, ignore_errors=True)
-    packed.unlink()
+
+
+def _remove_leftovers(source: Source) -> None:
+    """Remove the archive of a data set that is whole, where a process was killed before it did so."""
+    if source.archive is None:
+        return
+    packed, unpacked = _places(source.archive)
+    if unpacked.is_dir():
+        with suppress(OSError), alone_at(packed):
+            packed.unlink(missing_ok=True)
+            shutil.rmtree(unpacked, ignore_errors=True)
 
 
 def _move(unpacked: Path, folder: Path, files: tuple[File, ...]) -> None:

@@ -21,7 +21,7 @@ from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
 from pucl.fitting.progress import LOGGER, ProgressLines, messages_shown
-from pucl.fitting.resuming import Resumable, remove_unfinished
+from pucl.fitting.resuming import Resumable, only_fit, remove_unfinished
 from pucl.fitting.text_views import text_views
 from pucl.models.describe import describe
 from pucl.models.folder import load_model, save_model
@@ -192,23 +192,24 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         )  # fmt: skip
         views = text_views(seen.schema, seen.rows, seen.content, options)
         where = None if self.checkpoint is None else Resumable(Path(self.checkpoint), names={"seed": "random_state"})
-        with ExitStack() as shown:
-            if self.verbose:
-                shown.enter_context(messages_shown())
-            report = shown.enter_context(ProgressLines(OWNER)) if self.verbose else None
-            fitted = fit(
-                seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device,
-                on_progress=report, resumable=where, views=views,
-            )  # fmt: skip
-        evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
-        front = None if fitted.model.front is None else fitted.model.front.name
-        call = call_of(self, s=s, negatives=negatives, seed=options.seed, encoder=front)
-        record = replace(fitted.model.record, command=call)
-        self.model_ = replace(fitted.model, evidence=evidence, record=record)
-        self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
-        self._describe(X)
-        if where is not None:
-            remove_unfinished(where.folder)
+        with only_fit(where, OWNER):
+            with ExitStack() as shown:
+                if self.verbose:
+                    shown.enter_context(messages_shown())
+                report = shown.enter_context(ProgressLines(OWNER)) if self.verbose else None
+                fitted = fit(
+                    seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device,
+                    on_progress=report, resumable=where, views=views,
+                )  # fmt: skip
+            evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
+            front = None if fitted.model.front is None else fitted.model.front.name
+            call = call_of(self, s=s, negatives=negatives, seed=options.seed, encoder=front)
+            record = replace(fitted.model.record, command=call)
+            self.model_ = replace(fitted.model, evidence=evidence, record=record)
+            self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history
+            self._describe(X)
+            if where is not None:
+                remove_unfinished(where.folder)
         with messages_shown() if self.verbose else nullcontext():
             LOGGER.info("%s", self.summary())
         return self

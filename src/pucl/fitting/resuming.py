@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from pucl import __version__
+from pucl.distributed import rank_and_world
 from pucl.errors import Described, InputError, RunError, bad_argument
-from pucl.files import replace_file
+from pucl.files import alone_in, is_temporary, replace_file
 from pucl.fitting.plan import Bools, FitOptions
 from pucl.fitting.progress import LOGGER
 from pucl.models.folder import UNFINISHED
@@ -102,13 +103,28 @@ def open_unfinished(
         stages = sorted(path.name for path in where.folder.iterdir() if path.is_dir())
         LOGGER.info("%s: going on with the interrupted fit in %s: %s", options.owner, where.folder, ", ".join(stages))
     else:
-        remove_unfinished(where.folder)
+        _clear(where.folder)
     return Unfinished(where.folder, identity)
 
 
 def is_interrupted(folder: Path) -> bool:
     """Whether a folder holds a fit that was interrupted after a stage had been saved."""
     return (folder / WHICH).is_file() and any(folder.glob("*/step-*.json"))
+
+
+@contextmanager
+def only_fit(where: Resumable | None, owner: str) -> Iterator[None]:
+    """Keep other processes from saving a fit in the same folder until this one is done; those of one run share it."""
+    if where is None or rank_and_world()[0] > 0:
+        yield
+        return
+    check_place(where.folder, owner)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone_in(where.folder))
+        except OSError as error:
+            raise RunError(f"{owner}: cannot work in {where.folder}: {error.strerror or error}") from None
+        yield
 
 
 @contextmanager
@@ -126,7 +142,7 @@ def check_place(folder: Path, owner: str) -> None:
     """Refuse a folder that holds anything but an interrupted fit, or cannot be written to."""
     if folder.exists() and not folder.is_dir():
         raise bad_argument(owner, "checkpoint", "a folder", Described(f"the file {folder}"))
-    if folder.is_dir() and not (folder / WHICH).is_file() and any(folder.iterdir()):
+    if folder.is_dir() and not _is_of_fit(folder) and any(folder.iterdir()):
         got = Described(f"{folder} with other files in it")
         raise bad_argument(owner, "checkpoint", "a folder that is new, empty or of an interrupted fit", got)
     check_folder(owner, "checkpoint", folder)
@@ -189,14 +205,27 @@ def _said(value: Any) -> str:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what a fit has saved of itself, if anything; the file that says so goes last."""
-    if not (folder / WHICH).is_file():
+    """Remove what a fit has saved of itself, if anything."""
+    if folder.is_dir() and _is_of_fit(folder):
+        _clear(folder)
+        with suppress(OSError):  # other files may lie there
+            folder.rmdir()
+            if folder.name == UNFINISHED:
+                folder.parent.rmdir()
+
+
+def _is_of_fit(folder: Path) -> bool:
+    """Whether a folder holds what a fit has saved of itself, or the beginning of that."""
+    return (folder / WHICH).is_file() or all(is_temporary(path) for path in folder.iterdir())
+
+
+def _clear(folder: Path) -> None:
+    """Remove what a fit has saved from its folder; the file that says what it is goes last."""
+    if not folder.is_dir() or not _is_of_fit(folder):
         return
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
+        elif is_temporary(path):
+            path.unlink(missing_ok=True)
     (folder / WHICH).unlink(missing_ok=True)
-    with suppress(OSError):  # other files may lie there
-        folder.rmdir()
-        if folder.name == UNFINISHED:
-            folder.parent.rmdir()

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from pucl.encoders.saved import ABOUT as ENCODER_JSON
 from pucl.encoders.saved import WEIGHTS as ENCODER_WEIGHTS
 from pucl.encoders.saved import load_encoder, save_encoder
 from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
-from pucl.files import replace_file
+from pucl.files import is_temporary, replace_file
 from pucl.heads.calibration import Calibrated
 from pucl.heads.stored import HeadParts
 from pucl.models.evidence import Effect, Evidence, Explained, Shown
@@ -33,16 +31,16 @@ from pucl.models.places import check_folder
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
 from pucl.models.stored_values import number, text
+from pucl.models.swap import LAST, NEW, READY, current, exchanging, read_whole
 from pucl.texts import Arrays
 
 FORMAT, OLDEST = 2, 1  # what is written, and the oldest that is read
-MODEL, HEAD, EVIDENCE = "model.json", "head.safetensors", "evidence.safetensors"
+MODEL, HEAD, EVIDENCE = LAST, "head.safetensors", "evidence.safetensors"
 TEXTS = "texts.safetensors"  # what text encoders have learnt, of models that take text
 PARTS = (ENCODER_JSON, ENCODER_WEIGHTS, HEAD)  # that every model has, with model.json
 FRONT = "front"  # the stem of the files of a frozen encoder
 FRONT_FILES = (f"{FRONT}.json", f"{FRONT}.safetensors")
 OPTIONAL = (EVIDENCE, TEXTS, *FRONT_FILES)
-NEW, READY = ".new", ".ready"  # where a model is written, and what is whole and about to replace another
 UNFINISHED = ".fit"  # what an interrupted fit has saved, in the folder of its model to be
 SAVE, LOAD = "pucl.save_model", "pucl.load_model"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz", ".bin")
@@ -65,7 +63,8 @@ def check_out(folder: str | Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise bad_argument(SAVE, f"folder {folder}", "a folder", Described("a file"))
     if folder.is_dir() and not is_model(folder):
-        other = {path.name for path in folder.iterdir()} - {*PARTS, *OPTIONAL, NEW, READY, UNFINISHED}
+        there = {path.name for path in folder.iterdir() if not is_temporary(path)}
+        other = there - {*PARTS, *OPTIONAL, NEW, READY, UNFINISHED}
         if other:
             allowed = "new, empty or a model that is to be replaced"
             raise bad_argument(SAVE, f"folder {folder}", allowed, Described(f"one with {min(other)} in it"))
@@ -76,8 +75,7 @@ def check_out(folder: str | Path) -> None:
 def save_model(folder: str | Path, model: Model) -> Path:
     """Write the model into a folder. Whatever interrupts this, what loads is the old model or the new one, whole.
 
-    Everything is written to a sub-folder first. When that gets its final name, it is what loads. Then its files replace
-    the old ones, and it is removed.
+    Of several processes that write to one folder, one at a time does, and the last one counts.
 
     Args:
         folder: made when missing; an existing model is replaced, a folder with other files is refused.
@@ -85,55 +83,28 @@ def save_model(folder: str | Path, model: Model) -> Path:
     """
     folder = Path(folder)
     check_out(folder)
-    made, new = not folder.exists(), folder / NEW
     try:
-        shutil.rmtree(new, ignore_errors=True)
-        _write(new, model)
-        _settle(folder)  # what an interruption has left
-        new.replace(folder / READY)
-        _settle(folder)
+        with exchanging(folder, optional=OPTIONAL) as new:
+            _write(new, model)
     except OSError as error:
         raise RunError(f"{SAVE}: cannot write to {folder}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        if made:
-            with suppress(OSError):  # it holds a model now
-                folder.rmdir()
     return folder
 
 
 def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a model."""
-    return (_current(Path(folder)) / MODEL).is_file()
+    return (current(Path(folder)) / MODEL).is_file()
 
 
 def files_of(folder: str | Path) -> dict[str, bytes]:
     """The files of the model in a folder, by name."""
-    paths = (_current(Path(folder)) / name for name in (MODEL, *PARTS, *OPTIONAL))
+    paths = (current(Path(folder)) / name for name in (MODEL, *PARTS, *OPTIONAL))
     return {path.name: path.read_bytes() for path in paths if path.is_file()}
 
 
 def checksum_of(folder: str | Path) -> str:
     """SHA-256 of the model.json of a model, which has the checksums of its other files."""
-    return _sha256((_current(Path(folder)) / MODEL).read_bytes())
-
-
-def _current(folder: Path) -> Path:
-    """Where the files of a model are that load: in its folder, or beside them until they have been replaced."""
-    return folder / READY if (folder / READY / MODEL).is_file() else folder
-
-
-def _settle(folder: Path) -> None:
-    """Put the files of a model that is whole in the place of the old ones."""
-    ready = folder / READY
-    if (ready / MODEL).is_file():
-        names = sorted((path.name for path in ready.iterdir()), key=lambda name: name == MODEL)
-        for name in names:
-            replace_file(folder / name, (ready / name).read_bytes())
-        for name in {*OPTIONAL} - {*names}:
-            (folder / name).unlink(missing_ok=True)
-        (ready / MODEL).unlink()
-    shutil.rmtree(ready, ignore_errors=True)
+    return _sha256((current(Path(folder)) / MODEL).read_bytes())
 
 
 def _write(folder: Path, model: Model) -> None:
@@ -177,9 +148,14 @@ def load_model(folder: str | Path, *, network: Any = None) -> Model:
         network: a module to fill, for a model whose encoder is not a registered one; or the user's own function or
             transformer that it was fitted with.
     """
+    folder = Path(folder)
+    return read_whole(folder, lambda: _load(folder, network))
+
+
+def _load(folder: Path, network: Any) -> Model:
     content = _read(folder)
-    _no_pickles(Path(folder))
-    folder = _current(Path(folder))
+    _no_pickles(folder)
+    folder = current(folder)
     data = {name: _checked(folder / name, expected) for name, expected in content["files"].items()}
     texts = (
         {name: tensor.numpy() for name, tensor in _tensors(folder / TEXTS, data[TEXTS]).items()}
@@ -227,7 +203,7 @@ def _width(encoder: Encoder) -> tuple[int, ...]:
 
 def read_card(folder: str | Path) -> ModelCard:
     """What model.json says of the model in a folder; the tensors are not read."""
-    return _card(_read(folder))
+    return read_whole(Path(folder), lambda: _card(_read(folder)))
 
 
 def _card(content: Mapping[str, Any], texts: Arrays | None = None) -> ModelCard:
@@ -242,7 +218,7 @@ def _record_key(format_: int) -> str:
 
 def _read(folder: str | Path) -> dict[str, Any]:
     """The content of model.json, after its checksum, format and keys were checked."""
-    path = _current(Path(folder)) / MODEL
+    path = current(Path(folder)) / MODEL
     if not path.is_file():
         interrupted = (Path(folder) / UNFINISHED).is_dir()
         got = Described(f"{str(folder)!r}, whose fit was interrupted ('pucl fit … --resume' goes on)")
@@ -305,7 +281,8 @@ def _checked(path: Path, expected: str) -> bytes:
 def _no_pickles(folder: Path) -> None:
     """Refuse a folder with a pickle in it; the model's own files are compared with their checksums."""
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path.name not in (*PARTS, *OPTIONAL) and _is_pickle(path):
+        known = path.name in (*PARTS, *OPTIONAL) or is_temporary(path)
+        if path.is_file() and not known and _is_pickle(path):
             raise bad_argument(LOAD, str(folder), "a folder without pickles", Described(path.name))
 
 

@@ -1,7 +1,9 @@
 """Many files of rows through a model: one file of scores or embeddings for each, by one process or by many."""
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -77,8 +79,19 @@ class _Work:
                 else:
                     scored = score_to_file(model, rows, result, **self.options)
                     n, positive = scored.rows, scored.positive
+        self._date(name)
         odd = tuple(each.message for each in caught if isinstance(each.message, ColumnWarning))
         return _OneFile(n, positive, odd)
+
+    def _date(self, name: str) -> None:
+        """Make a result no older than its rows, whose time may come from a clock that is ahead of this one."""
+        if self.source.filesystem is not None or self.out.filesystem is not None:
+            return
+        result = Path(self.out.path, self.result_of(name))
+        with suppress(OSError):
+            changed = Path(self.source.path, name).stat().st_mtime_ns
+            if result.stat().st_mtime_ns < changed:
+                os.utime(result, ns=(changed, changed))
 
     def result_of(self, name: str) -> str:
         """The file for the rows of a file: of the same name where that can hold them, with .parquet after it if not."""
@@ -223,6 +236,8 @@ def _run(
     finally:
         if missing and not done and work.out.files().keys() <= {MANIFEST}:  # of nothing
             work.out.remove()
+    if done and work.out.read_json(MANIFEST) is None:  # another process, with nothing done, has removed it
+        work.out.write_json(MANIFEST, _holds(work))
     for warning in joined(odd for one in done for odd in one.odd):
         warnings.warn(warning, stacklevel=3)
     rows, positive = sum(one.rows for one in done), sum(one.positive for one in done)
@@ -231,12 +246,7 @@ def _run(
 
 def _claim(work: _Work) -> dict[str, int]:
     """Make the folder one for results of this model, or refuse it; returns what is there, with times."""
-    holds = {
-        "holds": work.owner.removeprefix("pucl."),
-        "model": work.model.checksum,
-        "options": {name: work.options[name] for name in CONTENT if work.options.get(name) is not None},
-    }
-    there = work.out.files()
+    holds, there = _holds(work), work.out.files()
     stored = work.out.read_json(MANIFEST) if MANIFEST in there else None
     others = [name for name in there if not name.startswith((".", MANIFEST))]
     if stored == holds:
@@ -249,6 +259,15 @@ def _claim(work: _Work) -> dict[str, int]:
         raise bad_argument(work.owner, f"out {work.out.path}", allowed, Described(got))
     work.out.write_json(MANIFEST, holds)
     return there
+
+
+def _holds(work: _Work) -> dict[str, Any]:
+    """What the folder of results says of itself."""
+    return {
+        "holds": work.owner.removeprefix("pucl."),
+        "model": work.model.checksum,
+        "options": {name: work.options[name] for name in CONTENT if work.options.get(name) is not None},
+    }
 
 
 def _results(work: _Work, names: Sequence[str], engine: Engine) -> Iterator[tuple[str, _OneFile | Exception]]:

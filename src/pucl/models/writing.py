@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pucl.data.own.batch import need
 from pucl.errors import RunError
+from pucl.files import replacing
 
 Columns = Mapping[str, NDArray[Any]]  # some rows: the values of every column; vectors are (n, k)
 Write = Callable[[Columns], None]
@@ -24,18 +25,17 @@ def writing(out: Path, *, owner: str) -> Iterator[Write]:
 
 @contextmanager
 def _whole(out: Path, owner: str) -> Iterator[Path]:
-    part, made = out.with_name(f"{out.name}.part"), not out.parent.exists()
+    made = not out.parent.exists()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(out)
+        with replacing(out) as part:
+            yield part
     except OSError as error:
         raise RunError(f"{owner}: cannot write {out}: {error.strerror or error}") from None
     finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-            if made:
-                out.parent.rmdir()  # fails, as it should, if there are other files in it
+        if made:
+            with suppress(OSError):  # there are other files in it
+                out.parent.rmdir()
 
 
 @contextmanager

@@ -32,7 +32,7 @@ FORMAT = 1
 HASHED_BYTES = 64 * 2**20  # of the rows, in a fingerprint
 _COMMITTED = re.compile(r"step-(\d{8,})\.json")
 _TENSORS = re.compile(r"step-\d{8,}\.safetensors")
-_TEMPORARY = re.compile(r"step-\d{8,}\.(?:json|safetensors)\.tmp")
+_TEMPORARY = re.compile(r"\.?step-\d{8,}\.(?:json|safetensors)(?:\.\w+)?\.tmp")
 
 
 @dataclass(frozen=True)

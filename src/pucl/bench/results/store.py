@@ -2,7 +2,8 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from pucl.bench.results.json_lines import Appender, appending, as_line, cannot_write, only_writer, read_lines
@@ -66,11 +67,22 @@ class Writer:
     """Appends results, each in one piece and on the disk when `add` returns; `lines` were there before."""
 
     def __init__(self, file: Appender, lines: list[ResultLine]) -> None:
-        self.file, self.lines = file, lines
+        self.file, self.lines, self.latest = file, lines, newest(lines)
 
     def add(self, line: ResultLine) -> None:
-        """Append one line."""
+        """Append one line, which counts from now on: its time is after that of the line before, whatever the clock."""
+        before = self.latest.get(line.key)
+        if before is not None and line.time <= before.time:
+            line = replace(line, time=_just_after(before.time))
+        self.latest[line.key] = line
         self.file.append(line.to_dict())
+
+
+def _just_after(time: str) -> str:
+    """A millisecond later; a time that is none stays as it is."""
+    with contextlib.suppress(ValueError):
+        return (datetime.fromisoformat(time) + timedelta(milliseconds=1)).isoformat(timespec="milliseconds")
+    return time
 
 
 @contextlib.contextmanager

@@ -1,0 +1,1 @@
+"""Faults at random moments of every verb that writes: `python -m torture`, see docs/robustness.md."""
