@@ -147,8 +147,8 @@ def test_seeds_become_means_with_error_bars() -> None:
     pucl = curve_of(panel, "puCL")
     assert pucl.x == (0.05, 0.1, 0.25, 0.5) and pucl.seeds == (3, 3, 3, 3)
     assert pucl.y == pytest.approx([81.5, 82.0, 83.5, 86.0]) and pucl.error == pytest.approx([1.0] * 4)
-    assert curve_of(panel, "ssCL").x == pucl.x, "it sees the same rows, of which there are more with more labels"
-    for words in ("cnn7bn", "40 epochs", "n_U = 10,000", "3 seeds", "overlapping", "knn", "authors"):
+    assert curve_of(panel, "ssCL").x == (0.05, 0.5), "more labels are more rows, of which it is shown both ends"
+    for words in ("cnn7bn", "100 epochs", "n_U = 10,000", "3 seeds", "overlapping", "knn", "authors"):
         assert words in made.conditions
     theirs = {p.gamma: p.accuracy for p in points("objectives-over-gamma-200-epochs") if p.method == "puCL"}
     published = curve_of(panel, "puCL", "published")
@@ -159,20 +159,21 @@ def test_axes_of_the_other_figures() -> None:
     def x_of(name: str, series: str) -> tuple[float, ...]:
         return curve_of(draw_sweep(name, stored(name, seeds=(0,))).panels[0], series).x
 
-    assert x_of("mcl", "γ = 0.05") == (0.0, 0.1, 0.5, 0.9, 1.0), "ssCL and sCL-PU are its ends"
-    assert x_of("punce_prior", "γ = 0.25") == (-0.2, 0.0, 0.2)
-    assert x_of("convergence", "ssCL") == tuple(range(5, 41, 5))
-    assert x_of("convergence", "puCL, 3,000 labelled") == tuple(range(5, 41, 5))
+    assert x_of("mcl", "γ = 0.05") == (0.0, 0.5, 0.9, 1.0), "ssCL and sCL-PU are its ends"
+    assert x_of("punce_prior", "γ = 0.25") == (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3)
+    epochs = range(10, 101, 10)  # of 10 and of 14 full batches of 1,024
+    assert x_of("convergence", "ssCL, γ = 0.05") == pytest.approx([epoch * 10 * 1.024 for epoch in epochs])
+    assert x_of("convergence", "puCL, γ = 0.5") == pytest.approx([epoch * 14 * 1.024 for epoch in epochs])
     assert x_of("heads", "ours") == pytest.approx((1 / 19, 3 / 17, 8 / 12))
 
 
 def test_gains_are_those_of_a_seed_over_its_own_reference() -> None:
     """Made-up accuracies are 80 + 10 γ + seed, so that a difference within a seed is that of γ alone."""
     *tasks, of_pucl, of_scl = draw_sweep("hardness", stored("hardness")).panels
-    assert [panel.title for panel in tasks] == ["cifar_easy", "cifar_medium", "cifar_hard"]
+    assert [panel.title for panel in tasks] == ["cifar_hard", "cifar_easy", "cifar_medium"]
     gain = curve_of(of_pucl, "cifar_hard")
     assert gain.x == pytest.approx((1 / 19, 3 / 17, 2 / 3)) and gain.seeds == (3, 3, 3)
-    assert gain.y == pytest.approx([10 * (x - 1 / 19) for x in gain.x]) and gain.error == pytest.approx([0] * 3)
+    assert gain.y == pytest.approx([10 * (x - 3 / 17) for x in gain.x]) and gain.error == pytest.approx([0] * 3)
     assert curve_of(of_scl, "cifar_easy").y == pytest.approx((0, 0))
 
 
@@ -215,7 +216,7 @@ def test_a_sweep_fits_the_palette_and_says_what_is_missing(name: str) -> None:
 
 def test_results_of_other_conditions_are_not_mixed(tmp_path: Path) -> None:
     """A grid with two recipes has two cells for every point."""
-    text = GRID.read_text(encoding="utf-8").replace('recipes = "short"', 'recipes = ["short", "other"]')
+    text = GRID.read_text(encoding="utf-8").replace('recipes = "paper"', 'recipes = ["paper", "other"]')
     (tmp_path / "two.toml").write_text(text + '\n[recipe.other]\nepochs = 10\nview = "simclr"\n', encoding="utf-8")
     lines = [made_up(cell) for cell in read_grid(tmp_path / "two.toml") if cell.place.task == "cifar0"]
     with pytest.raises(InputError, match="must be one with a single cell for every point and seed; got both"):
@@ -262,7 +263,7 @@ def test_pictures_say_conditions_units_and_names() -> None:
 def test_list_says_what_fills_every_figure() -> None:
     lines = stored("mcl", seeds=(0,)).lines
     text = "\n".join(catalogue(GRID, Results(lines)))
-    assert "mcl (fig:mcl): Accuracy of mCL(λ) over λ" in text and "15 of 45 cells stored; pucl bench run" in text
+    assert "mcl (fig:mcl): Accuracy of mCL(λ) over λ" in text and "8 of 24 cells stored; pucl bench run" in text
     assert text.count("needs no runs") == 4 and text.count("maps stored; pucl bench maps") == 2
 
 
@@ -296,7 +297,7 @@ def test_command(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_results(tmp_path / "some.jsonl", stored("mcl", seeds=(0,)).lines)
     shown = command("bench", "figure", "mcl", "--grid", GRID, "--results", "some.jsonl", "--out", "out")
     assert shown.code == 0 and shown.out.count("Figure: ") == 3
-    assert "Without a result: 30; run: pucl bench run" in shown.out
+    assert "Without a result: 16; run: pucl bench run" in shown.out
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"mcl.svg", "mcl.png", "mcl.csv"}
     assert "kappa (fig:kappa_var_3D)" in command("bench", "figure", "--list", "--grid", GRID).out
 

@@ -25,4 +25,4 @@ def _curve(point: Point) -> str | None:
 def _error(point: Point) -> float | None:
     """ε of a given prior, as far as our axis reaches."""
     error = None if point.prior is None else round(point.prior / TRUE - 1, 6)
-    return error if error is not None and abs(error) <= 0.2 else None
+    return error if error is not None and abs(error) <= 0.3 else None

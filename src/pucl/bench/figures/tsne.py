@@ -15,7 +15,6 @@ def tsne_pucl() -> Maps:
 def tsne_punce() -> Maps:
     """t-SNE of the embeddings of ssCL, puCL, puNCE with the true π, and sCL."""
     only = (
-        "task=cifar0", "setting=single-set", "objective=sscl,pucl,punce,scl", "n_labelled=3000", "seed=0",
-        "readout=knn", "epoch=None",
+        "task=cifar_hard", "objective=sscl,pucl,punce,scl", "n_labelled=3000", "seed=0", "readout=knn"
     )  # fmt: skip
     return Maps("Embeddings without labels, with some, with π, and with all (t-SNE)", only, columns=2)
