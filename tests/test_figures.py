@@ -148,7 +148,7 @@ def test_seeds_become_means_with_error_bars() -> None:
     assert pucl.x == (0.05, 0.1, 0.25, 0.5) and pucl.seeds == (3, 3, 3, 3)
     assert pucl.y == pytest.approx([81.5, 82.0, 83.5, 86.0]) and pucl.error == pytest.approx([1.0] * 4)
     assert curve_of(panel, "ssCL").x == (0.05, 0.5), "more labels are more rows, of which it is shown both ends"
-    for words in ("cnn7bn", "100 epochs", "n_U = 10,000", "3 seeds", "overlapping", "knn", "authors"):
+    for words in ("cnn7bn", "100 epochs", "n_U = 10,000", "3 seeds", "overlapping", "kNN", "authors"):
         assert words in made.conditions
     theirs = {p.gamma: p.accuracy for p in points("objectives-over-gamma-200-epochs") if p.method == "puCL"}
     published = curve_of(panel, "puCL", "published")
@@ -170,11 +170,11 @@ def test_axes_of_the_other_figures() -> None:
 def test_gains_are_those_of_a_seed_over_its_own_reference() -> None:
     """Made-up accuracies are 80 + 10 γ + seed, so that a difference within a seed is that of γ alone."""
     *tasks, of_pucl, of_scl = draw_sweep("hardness", stored("hardness")).panels
-    assert [panel.title for panel in tasks] == ["cifar_hard", "cifar_easy", "cifar_medium"]
-    gain = curve_of(of_pucl, "cifar_hard")
+    assert [panel.title for panel in tasks] == ["CIFAR-hard", "CIFAR-easy", "CIFAR-medium"]
+    gain = curve_of(of_pucl, "CIFAR-hard")
     assert gain.x == pytest.approx((1 / 19, 3 / 17, 2 / 3)) and gain.seeds == (3, 3, 3)
     assert gain.y == pytest.approx([10 * (x - 3 / 17) for x in gain.x]) and gain.error == pytest.approx([0] * 3)
-    assert curve_of(of_scl, "cifar_easy").y == pytest.approx((0, 0))
+    assert curve_of(of_scl, "CIFAR-easy").y == pytest.approx((0, 0))
 
 
 def test_accuracies_over_kappa_are_shown_apart_for_few_and_many_positives() -> None:

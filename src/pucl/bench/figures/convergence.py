@@ -40,4 +40,4 @@ def _rows_seen(cell: Cell) -> float:
 
 def _theirs(_: Lines) -> tuple[Panel, ...]:
     curves = published(Published("knn-over-epochs", _theirs_named, lambda point: point.epoch), "cifar0")
-    return (Panel("cifar0, the authors: ResNet-18, 1,000 epochs", "epoch", ACCURACY, tuple(curves)),)
+    return (Panel("the authors: ResNet-18, 1,000 epochs", "epoch", ACCURACY, tuple(curves)),)

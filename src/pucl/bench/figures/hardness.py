@@ -3,7 +3,18 @@
 from collections import defaultdict
 
 from pucl.bench.figures.picture import Panel
-from pucl.bench.figures.sweep import GAMMA, Lines, Published, Sweep, Values, gamma_of, measured_curve, over, task_of
+from pucl.bench.figures.sweep import (
+    GAMMA,
+    Lines,
+    Published,
+    Sweep,
+    Values,
+    gamma_of,
+    measured_curve,
+    over,
+    shown_name,
+    task_of,
+)
 from pucl.bench.grid.cells import Pipeline
 from pucl.bench.results.notebooks import Point
 from pucl.registry import register
@@ -39,7 +50,9 @@ def gains(lines: Lines) -> tuple[Panel, ...]:
         if cell.objective in found and key in plain:
             found[cell.objective][task_of(cell)][gamma_of(cell)].append(line.accuracy - plain[key])
     reach = [x for values in found["pucl"].values() for x in values] or [0.0, 1.0]
-    curves = {name: [measured_curve(*item) for item in of.items()] for name, of in found.items()}
+    curves = {
+        name: [measured_curve(shown_name(task), values) for task, values in of.items()] for name, of in found.items()
+    }
     return (
         Panel("gain of puCL", GAMMA, GAIN, tuple(curves["pucl"])),
         Panel(

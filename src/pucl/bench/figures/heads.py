@@ -42,4 +42,4 @@ def _theirs(point: Point) -> str | None:
 
 def _authors(_: Lines) -> tuple[Panel, ...]:
     curves = published(Published("heads-over-gamma", _theirs), "cifar_hard")
-    return (Panel("cifar_hard, the authors: ResNet-18", f"{GAMMA}, as typed", ACCURACY, tuple(curves)),)
+    return (Panel("the authors: ResNet-18", f"{GAMMA}, as typed", ACCURACY, tuple(curves)),)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pucl.bench.figures.picture import Cloud, Panel, Picture
-from pucl.bench.figures.sweep import command_of, gamma_of, objective_of, shown_cells
+from pucl.bench.figures.sweep import command_of, gamma_of, objective_of, shown_cells, shown_name
 from pucl.bench.grid.cells import Cell, Pipeline
 from pucl.bench.results.maps import EmbeddingMap
 from pucl.errors import InputError
@@ -72,7 +72,7 @@ def draw_maps(name: str, stored: StoredMaps) -> Picture:
     cell = there[0]
     points = {len(one.x) for one in stored.maps.values()}
     said = [
-        cell.place.task,
+        shown_name(cell.place.task),
         cell.encoder,
         f"{cell.recipe.training.epochs} epochs",
         cell.place.setting,

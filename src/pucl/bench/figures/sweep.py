@@ -15,10 +15,12 @@ from pucl.bench.results.notebooks import Point, points
 from pucl.bench.results.store import newest
 from pucl.bench.run.runner import select
 from pucl.errors import Described, InputError, bad_argument
+from pucl.registry import entries
 
 OBJECTIVES: Mapping[str, str] = MappingProxyType(
     {"sscl": "ssCL", "scl": "sCL", "scl_pu": "sCL-PU", "mcl": "mCL", "pucl": "puCL", "punce": "puNCE"}
 )
+READOUTS: Mapping[str, str] = MappingProxyType({"knn": "kNN (200 neighbours that have true labels)"})
 GAMMA = "γ = n_P / n_U"
 ACCURACY = "test accuracy (%)"
 Values = dict[float, list[float]]  # of a curve: the accuracies of all seeds, by where they lie
@@ -36,6 +38,12 @@ def gamma_of(cell: Cell) -> float:
 def task_of(cell: Cell) -> str:
     """The task of a cell."""
     return cell.place.task
+
+
+def shown_name(task: str) -> str:
+    """What the paper calls a task; any other title as it is."""
+    known = entries("datasets").get(task)
+    return task if known is None else known.summary.partition(":")[0]
 
 
 def objective_of(cell: Cell) -> str:
@@ -141,7 +149,7 @@ def draw_sweep(name: str, stored: Stored) -> Picture:
         own = [x for curve in (*ours, *theirs) if curve.series not in sweep.without_labels for x in curve.x]
         ends = (min(own), max(own)) if own else (0.0, 1.0)
         flat = tuple(over(ends, curve) if curve.series in sweep.without_labels else curve for curve in (*ours, *theirs))
-        panels.append(Panel(title, sweep.x_label, ACCURACY, flat))
+        panels.append(Panel(shown_name(title), sweep.x_label, ACCURACY, flat))
     panels += sweep.more(stored.lines)
     return Picture(sweep.title, conditions(stored), tuple(panels), columns=min(len(panels), 3))
 
@@ -170,13 +178,13 @@ def conditions(stored: Stored) -> str:
     said = [
         _some({cell.encoder for cell in pipelines}),
         f"{_some({cell.recipe.training.epochs for cell in pipelines})} epochs",
-        f"readout {_some({cell.readout.name for cell in pipelines})}",
+        f"readout {_some({READOUTS.get(cell.readout.name, cell.readout.name) for cell in pipelines})}",
         _some({line.cell.place.setting for line in stored.lines}),
         f"n_U = {_some({line.cell.place.n_unlabelled for line in stored.lines})}",
-        f"mean ± standard deviation over {len(seeds)} seed{'s' * (len(seeds) > 1)}",
+        f"mean ± standard deviation over {len(seeds)} seeds" if len(seeds) > 1 else "one seed",
     ]
     if stored.sweep.published:
-        said.append("dashed: the authors' notebooks")
+        said.append("dashed: the authors' notebooks, ResNet-18")
     if len(stored.lines) < len(stored.cells):
         said.append(f"{len(stored.lines)} of {len(stored.cells)} cells are there")
     return "; ".join(said) + "."

@@ -61,7 +61,7 @@ class EmbeddingMap:
 
 def read_maps(path: Path, *, missing_ok: bool = False, argument: str = "--maps") -> dict[str, EmbeddingMap]:
     """The maps of a file by the key of their encoder; of several the last one counts."""
-    lines = read_lines(path, _map, begin=BEGIN, missing_ok=missing_ok, argument=argument)
+    lines = read_lines(path, _map, begin=BEGIN, missing_ok=missing_ok, argument=argument, verb="maps")
     return {line.key: line for line in lines}
 
 
