@@ -54,6 +54,19 @@ def test_only_what_needs_a_prior_is_given_one() -> None:
         ("[recipe.r]\nview = 'simclr'\nview_options = {scal = 1}", "unknown option of view 'simclr' 'scal'"),
         ("[recipe.r]\nview = 'simclr'\ntask = {digit = {}}", "unknown data set 'digit': did you mean 'digits'?"),
         ("[readout.t]\nhead = 'linear'", "readout 't': labeller must be given with the head 'linear'; got None"),
+        ("[readout.t]\nhead = 'baseline'", "head 'baseline': method must be the name of a baseline; got None"),
+        (
+            "[readout.t]\nhead = 'baseline'\nhead_options = {method = 'vpuu'}",
+            "unknown baseline 'vpuu': did you mean 'vpu'",
+        ),
+        (
+            "[readout.t]\nhead = 'baseline'\nhead_options = {method = 'vpu', wait = 1}",
+            "unknown option of head 'baseline' 'wait': did you mean 'weight'?",
+        ),
+        (
+            "[readout.t]\nhead = 'baseline'\nlabeller = 'pupl'\nhead_options = {method = 'vpu'}",
+            "readout 't': labeller must be left out with the head 'baseline'",
+        ),
         ("[readout.t]\nhead = 'linea'\nlabeller = 'auto'", "unknown head 'linea': did you mean 'linear'?"),
         ("[readout.t]\nlabel = 'auto'", "g.toml: readout 't': unknown key 'label': did you mean 'labeller'?"),
         (

@@ -32,6 +32,8 @@ from pucl.pseudo_labels import pseudo_label
 
 from bench_examples import SMALL, baseline, cells_in, cells_of, cells_with, done, line_of, run_unit
 
+WITHOUT_PRIOR = {"head": "baseline", "head_options": {"method": "nnpu_mixup"}}
+
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, ResultLine]]:
@@ -69,6 +71,45 @@ def test_every_readout_is_measured(measured: tuple[Path, dict[str, ResultLine]])
     assert line.encoder_seconds is not None and line.encoder_seconds > 0
     assert {"python", "torch", "pucl"} <= line.origin.versions.keys() and line.time.endswith("+00:00")
     assert ResultLine.from_dict(json.loads(json.dumps(line.to_dict()))) == line
+
+
+@pytest.mark.slow
+def test_a_baseline_on_embeddings_is_a_linear_classifier_of_them(
+    measured: tuple[Path, dict[str, ResultLine]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, lines = measured
+    quick = {"epochs": 5, "batch_size": 128, "learning_rate": 0.02}
+    methods: dict[str, dict[str, Any]] = {
+        "naive_head": {"head": "baseline", "head_options": {"method": "naive"}},
+        "mixup": {"head": "baseline", "head_options": {"method": "nnpu_mixup", **quick}, "prior": "oracle"},
+        "variational": {"head": "baseline", "head_options": {"method": "vpu", "weight": 0.03, **quick}},
+        "mixed": {"head": "baseline", "head_options": {"method": "p3mix_c", **quick}},
+    }
+    block = {**SMALL["block"][0], "objectives": ["punce"], "prior": "bbe", "readouts": list(methods)}
+    unit = cells_in({**SMALL, "readout": methods, "block": [block]})
+    scores: list[torch.Tensor] = []
+    grade = exams.Exam.grade
+
+    def kept(exam: exams.Exam, logits: torch.Tensor) -> exams.Metrics:
+        scores.append(logits)
+        return grade(exam, logits)
+
+    monkeypatch.setattr(exams.Exam, "grade", kept)
+    found = {cell.readout.name: done(out) for cell, out in zip(unit, run_unit(unit, folder), strict=True)}
+    shared = {"accuracy", "knn", "linear_probe", "loss", "encoder_given_prior", "f1", "auc"}
+    assert set(found["mixup"].metrics) == {*shared, "given_prior"}
+    assert all(set(found[name].metrics) == shared for name in ("naive_head", "variational", "mixed"))
+    assert all(line.metrics["linear_probe"] == lines["knn"].metrics["linear_probe"] for line in found.values())
+    assert found["mixup"].accuracy > found["naive_head"].accuracy, "which calls most rows negative"
+    assert {"baselines/vpu", "stage/baselines"} <= found["variational"].revisions.keys()
+
+    observed, exam = pose(unit[0].place)
+    encoder = EncoderStore(folder, "cpu").encoder(unit[0].encoder_cell, observed, exam).encoder
+    scaling = Standardise.of(z := embed(encoder, observed.x))
+    seen = torch.from_numpy(observed.s).float()
+    layer = fit_logistic(scaling(z), seen, torch.ones_like(seen), l2=0.01)
+    expected = layer(scaling(embed(encoder, exam.test_rows))).flatten()
+    assert torch.allclose(scores[0], expected, atol=1e-3), "logistic regression of P against U"
 
 
 @pytest.mark.slow
@@ -133,14 +174,16 @@ def test_an_encoder_is_trained_once_and_checked(
 def test_cells_that_cannot_be_run_are_skipped_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUCL_DATA", str(tmp_path / "nowhere"))
     cells: list[Cell] = [*cells_of(objectives=["punce"]), *cells_of(tasks=["cifar1"]), *cells_of(tasks=["gaussians"]),
-             baseline("nnpu")]  # fmt: skip
+             baseline("nnpu"), *cells_in({**SMALL, "readout": {"nnpu_mixup_head": WITHOUT_PRIOR}, "block": [
+                 {**SMALL["block"][0], "readouts": ["nnpu_mixup_head"]}]})]  # fmt: skip
     reasons = [reason for _, reason in plan(cells, []).skipped]
-    assert len(reasons) == 4
+    assert len(reasons) == 5
     for reason, words in zip(
         reasons,
         ("punce: needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator",
          "cifar10: data_batch_1 is missing", "small_cnn: takes image data; gaussians has table data",
-         "nnpu: needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator"),
+         "nnpu: needs a prior, but the grid gives none: set prior to 'oracle' or the name of an estimator",
+         "nnpu_mixup_head: prior must be a number strictly between 0 and 1"),
         strict=True,
     ):  # fmt: skip
         assert words in reason

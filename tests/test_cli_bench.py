@@ -220,7 +220,7 @@ def test_what_people_get_wrong_is_one_line(pucl: Command, tmp_path: Path, words:
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
-@pytest.mark.parametrize("verb", ["run", "add", "table", "leaderboard", "tables"])
+@pytest.mark.parametrize("verb", ["run", "add", "table", "leaderboard", "tables", "maps"])
 def test_every_verb_has_an_example(pucl: Command, verb: str) -> None:
     code, out, _ = pucl(verb, "--help")
     assert code == 0 and f"Example: pucl bench {verb} " in out

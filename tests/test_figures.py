@@ -11,7 +11,8 @@ import torch
 
 from pucl.bench.figures import kappa as kappa_file
 from pucl.bench.figures.drawing import MARKERS, PALETTE, draw, save
-from pucl.bench.figures.making import FAMILY, catalogue, make, needs_results
+from pucl.bench.figures.making import FAMILY, Results, catalogue, make, needs_results
+from pucl.bench.figures.maps import Maps
 from pucl.bench.figures.picture import HEADER, Curve, Panel, Picture, rows
 from pucl.bench.figures.point_config import arrangements, energy, free_minimum
 from pucl.bench.figures.pupl_gmm import PRIOR, SEPARATION, accuracy, boundary, classifiers
@@ -21,6 +22,7 @@ from pucl.bench.results.line import ResultLine
 from pucl.bench.results.notebooks import points
 from pucl.bench.results.store import write_results
 from pucl.data.gaussians import gaussians
+from pucl.data.pu_split import kappa
 from pucl.errors import InputError
 from pucl.heads import LinearHead
 from pucl.registry import entries
@@ -31,10 +33,13 @@ from conftest import ROOT, Command
 
 GRID = ROOT / "paper" / "figures.toml"
 CELLS = read_grid(GRID)
-SWEEPS = [name for name in entries(FAMILY) if needs_results(name)]
+STORED = {name: entries(FAMILY)[name].function() for name in entries(FAMILY) if needs_results(name)}
+SWEEPS = [name for name, described in STORED.items() if isinstance(described, Sweep)]
+MAPS = [name for name, described in STORED.items() if isinstance(described, Maps)]
 LABELS = {
-    "fig:problem_setup", "fig:kappa_var_isolation", "fig:point_config", "fig:puPL_gmm", "fig:nP_contrastive",
-    "figure:puNCE_vs_puCL", "figure:puNCE_pi", "fig:mcl", "fig:puCL_convergence", "fig:pupl_lp", "fig:hard-to-classify",
+    "fig:problem_setup", "fig:kappa_var_3D", "fig:kappa_var_isolation", "fig:point_config", "fig:puPL_gmm",
+    "fig:nP_contrastive", "figure:puNCE_vs_puCL", "figure:puNCE_pi", "fig:mcl", "fig:puCL_convergence", "fig:pupl_lp",
+    "fig:hard-to-classify", "fig:tsne_puCL", "figure:puNCE_tsne",
 }  # fmt: skip
 
 
@@ -142,9 +147,8 @@ def test_seeds_become_means_with_error_bars() -> None:
     pucl = curve_of(panel, "puCL")
     assert pucl.x == (0.05, 0.1, 0.25, 0.5) and pucl.seeds == (3, 3, 3, 3)
     assert pucl.y == pytest.approx([81.5, 82.0, 83.5, 86.0]) and pucl.error == pytest.approx([1.0] * 4)
-    flat = curve_of(panel, "ssCL")
-    assert flat.x == (0.05, 0.5) and flat.y == pytest.approx([81.5, 81.5])
-    for words in ("cnn7bn", "100 epochs", "n_U = 10,000", "3 seeds", "overlapping", "knn", "authors"):
+    assert curve_of(panel, "ssCL").x == (0.05, 0.5), "more labels are more rows, of which it is shown both ends"
+    for words in ("cnn7bn", "100 epochs", "n_U = 10,000", "3 seeds", "overlapping", "kNN", "authors"):
         assert words in made.conditions
     theirs = {p.gamma: p.accuracy for p in points("objectives-over-gamma-200-epochs") if p.method == "puCL"}
     published = curve_of(panel, "puCL", "published")
@@ -155,12 +159,48 @@ def test_axes_of_the_other_figures() -> None:
     def x_of(name: str, series: str) -> tuple[float, ...]:
         return curve_of(draw_sweep(name, stored(name, seeds=(0,))).panels[0], series).x
 
-    assert x_of("mcl", "γ = 0.05") == (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+    assert x_of("mcl", "γ = 0.05") == (0.0, 0.5, 0.9, 1.0), "ssCL and sCL-PU are its ends"
     assert x_of("punce_prior", "γ = 0.25") == (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3)
-    assert x_of("convergence", "ssCL") == tuple(range(10, 101, 10))
-    assert x_of("heads", "ours") == (0.05, 0.15, 0.25, 0.5)
-    panels = draw_sweep("hardness", stored("hardness", seeds=(0,))).panels
-    assert [panel.title for panel in panels] == ["cifar_easy", "cifar_medium", "cifar_hard"]
+    epochs = range(10, 101, 10)  # of 10 and of 14 full batches of 1,024
+    assert x_of("convergence", "ssCL, γ = 0.05") == pytest.approx([epoch * 10 * 1.024 for epoch in epochs])
+    assert x_of("convergence", "puCL, γ = 0.5") == pytest.approx([epoch * 14 * 1.024 for epoch in epochs])
+    assert x_of("heads", "ours") == pytest.approx((1 / 19, 3 / 17, 8 / 12))
+
+
+def test_gains_are_those_of_a_seed_over_its_own_reference() -> None:
+    """Made-up accuracies are 80 + 10 γ + seed, so that a difference within a seed is that of γ alone."""
+    *tasks, of_pucl, of_scl = draw_sweep("hardness", stored("hardness")).panels
+    assert [panel.title for panel in tasks] == ["CIFAR-hard", "CIFAR-easy", "CIFAR-medium"]
+    gain = curve_of(of_pucl, "CIFAR-hard")
+    assert gain.x == pytest.approx((1 / 19, 3 / 17, 2 / 3)) and gain.seeds == (3, 3, 3)
+    assert gain.y == pytest.approx([10 * (x - 3 / 17) for x in gain.x]) and gain.error == pytest.approx([0] * 3)
+    assert curve_of(of_scl, "CIFAR-easy").y == pytest.approx((0, 0))
+
+
+def test_accuracies_over_kappa_are_shown_apart_for_few_and_many_positives() -> None:
+    made = draw_sweep("kappa_accuracy", stored("kappa_accuracy"))
+    few, many, *tables = made.panels
+    for panel, priors in ((few, (0.1, 0.3, 0.5)), (many, (0.7, 0.9))):
+        points_of = curve_of(panel, "sCL-PU")
+        expected = {kappa(prior, gamma): 81 + 10 * gamma for prior in priors for gamma in (0.02, 0.1, 0.5)}
+        assert dict(zip(points_of.x, points_of.y, strict=True)) == pytest.approx(expected)
+        assert not points_of.joined
+    assert [panel.title.split()[0] for panel in tables] == ["ssCL", "sCL-PU", "puCL"]
+    heats = [panel.heat for panel in tables if panel.heat is not None]
+    assert len(heats) == 3 and len({heat.limits for heat in heats}) == 1, "one scale for all"
+    assert np.allclose(heats[0].values, [[81 + 10 * gamma] * 5 for gamma in (0.02, 0.1, 0.5)])
+    figure = draw(made)
+    numbers = [text.get_text() for text in figure.axes[2].texts]
+    assert numbers == [f"{81 + 10 * gamma:.1f}" for gamma in (0.02, 0.1, 0.5) for _ in range(5)]
+
+
+def test_cuts_run_along_gamma_and_along_pi() -> None:
+    made = draw_sweep("kappa_cuts", stored("kappa_cuts", seeds=(0,)))
+    along_gamma, along_prior = made.panels[:5], made.panels[5:]
+    assert [panel.title for panel in along_gamma] == [f"π = {prior:g}" for prior in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    assert [panel.title for panel in along_prior] == ["γ = 0.02", "γ = 0.1", "γ = 0.5"]
+    assert curve_of(along_gamma[0], "puCL").x == (0.02, 0.1, 0.5)
+    assert curve_of(along_prior[0], "puCL").x == (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -176,19 +216,22 @@ def test_a_sweep_fits_the_palette_and_says_what_is_missing(name: str) -> None:
 
 def test_results_of_other_conditions_are_not_mixed(tmp_path: Path) -> None:
     """A grid with two recipes has two cells for every point."""
-    text = GRID.read_text(encoding="utf-8").replace('recipes = "paper"', 'recipes = ["paper", "short"]')
-    (tmp_path / "two.toml").write_text(text + '\n[recipe.short]\nepochs = 10\nview = "simclr"\n', encoding="utf-8")
+    text = GRID.read_text(encoding="utf-8").replace('recipes = "paper"', 'recipes = ["paper", "other"]')
+    (tmp_path / "two.toml").write_text(text + '\n[recipe.other]\nepochs = 10\nview = "simclr"\n', encoding="utf-8")
     lines = [made_up(cell) for cell in read_grid(tmp_path / "two.toml") if cell.place.task == "cifar0"]
     with pytest.raises(InputError, match="must be one with a single cell for every point and seed; got both"):
-        make("mcl", tmp_path / "two.toml", lines)
+        make("mcl", tmp_path / "two.toml", Results(lines))
 
 
 def test_a_grid_without_cells_for_a_figure_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.toml"
     path.write_text(SMALL_GRID, encoding="utf-8")
-    with pytest.raises(InputError, match=r"--grid must be a grid that has cells with task=cifar0, objective=mcl"):
-        make("mcl", path, [])
-    assert "\n".join(catalogue(path, [])).count(f"no cells in {path}") == len(SWEEPS)
+    with pytest.raises(
+        InputError,
+        match=r"--grid must be a grid that has cells with task=cifar0, setting=overlapping, objective=sscl,mcl",
+    ):
+        make("mcl", path, Results())
+    assert "\n".join(catalogue(path, Results())).count(f"no cells in {path}") == len(SWEEPS) + len(MAPS)
 
 
 def test_files_hold_the_data(tmp_path: Path) -> None:
@@ -212,15 +255,16 @@ def test_pictures_say_conditions_units_and_names() -> None:
     assert made.title in title and "3 seeds" in title
     (axes,) = figure.axes
     assert axes.get_xlabel() == "γ = n_P / n_U" and axes.get_ylabel() == "test accuracy (%)"
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["puCL", "puNCE"]
-    assert len(list(rows(made))) == 8
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["puCL", "puNCE", "puCL, the authors", "puNCE, the authors"]
+    assert len(list(rows(made))) == 16
 
 
 def test_list_says_what_fills_every_figure() -> None:
     lines = stored("mcl", seeds=(0,)).lines
-    text = "\n".join(catalogue(GRID, lines))
-    assert "mcl (fig:mcl): Accuracy of mCL(λ) over λ" in text and "28 of 84 cells stored; pucl bench run" in text
-    assert text.count("needs no runs") == 4
+    text = "\n".join(catalogue(GRID, Results(lines)))
+    assert "mcl (fig:mcl): Accuracy of mCL(λ) over λ" in text and "8 of 24 cells stored; pucl bench run" in text
+    assert text.count("needs no runs") == 4 and text.count("maps stored; pucl bench maps") == 2
 
 
 @pytest.mark.parametrize(
@@ -253,9 +297,9 @@ def test_command(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_results(tmp_path / "some.jsonl", stored("mcl", seeds=(0,)).lines)
     shown = command("bench", "figure", "mcl", "--grid", GRID, "--results", "some.jsonl", "--out", "out")
     assert shown.code == 0 and shown.out.count("Figure: ") == 3
-    assert "Cells without a result: 56; run: pucl bench run" in shown.out
+    assert "Without a result: 16; run: pucl bench run" in shown.out
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"mcl.svg", "mcl.png", "mcl.csv"}
-    assert "kappa (fig:kappa_var_isolation)" in command("bench", "figure", "--list", "--grid", GRID).out
+    assert "kappa (fig:kappa_var_3D)" in command("bench", "figure", "--list", "--grid", GRID).out
 
 
 def test_without_matplotlib_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

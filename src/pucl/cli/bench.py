@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 RESULTS = Path("results/benchmark.jsonl")
 TABLES = Path("results/tables.jsonl")
+MAPS = Path("results/maps.jsonl")
 GOALS = Path("paper/reach.toml")
 FIGURES = Path("paper/figures.toml")
 NAMES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2", "pu-pretrained", "tables")
@@ -211,6 +212,7 @@ def figure(
     show_list: Annotated[bool, typer.Option("--list", help="Only say what there is and what fills it.")] = False,
     grid: Annotated[Path, typer.Option(help="The grid whose results are drawn.")] = FIGURES,
     results: Results = RESULTS,
+    maps: Annotated[Path, typer.Option(help="File of maps, see 'pucl bench maps'.")] = MAPS,
 ) -> None:
     """Draw a figure of the paper, as SVG, PNG and CSV of its data; results that it needs have to be stored.
 
@@ -219,25 +221,68 @@ def figure(
     Example: pucl bench figure --list
     """
     from pucl.bench.figures.drawing import files_of, save
+    from pucl.bench.figures.making import Results as Stored
     from pucl.bench.figures.making import catalogue, make
+    from pucl.bench.results.maps import read_maps
     from pucl.bench.results.store import read_results
     from pucl.errors import Described, bad_argument
     from pucl.models.places import check_file
 
     lines = read_results(results, missing_ok=results == RESULTS)
+    stored = Stored(lines, read_maps(maps, missing_ok=maps == MAPS))
     if show_list:
-        for row in catalogue(grid, lines):
+        for row in catalogue(grid, stored):
             typer.echo(row)
         return
     if name is None:
         raise bad_argument("pucl bench figure", "NAME", "given, or --list", Described("neither"))
     for path in files_of(name, out).values():
         check_file("pucl bench figure", "--out", path)
-    made = make(name, grid, lines)
+    made = make(name, grid, stored)
     for path in save(made.picture, name, out):
         typer.echo(f"Figure: {path}")
     if made.missing:
-        typer.echo(f"Cells without a result: {made.missing}; run: {made.command}")
+        typer.echo(f"Without a result: {made.missing}; run: {made.command}")
+
+
+@app.command(cls=Verb)
+def maps(
+    grid: Annotated[Path, typer.Argument(help="A TOML file, such as paper/figures.toml.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Cells with this in their name, or key=value (task, objective, seed …); may be repeated."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="File of maps, one JSON line per encoder.")] = MAPS,
+    encoders: Annotated[
+        Path | None, typer.Option(help="Folder for trained encoders (default: encoders, next to the maps).")
+    ] = None,
+    points: Annotated[int, typer.Option(help="How many test rows a map shows.")] = 1500,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … (default: a GPU if there is one).")] = None,
+    commit: Annotated[str | None, typer.Option(help="Commit to store with the maps if there is no git.")] = None,
+) -> None:
+    """Map the embeddings of encoders to two dimensions by t-SNE, for the figures that show them.
+
+    An encoder that is not stored is trained; one that has a map in the file is left out.
+
+    Example: pucl bench maps paper/figures.toml --only task=cifar0 --only setting=single-set --only seed=0
+    """
+    from pucl.bench.grid.grid import read_grid
+    from pucl.bench.results.maps import add_maps, read_maps
+    from pucl.bench.results.revisions import revisions_of
+    from pucl.bench.run.encoding import EncoderStore
+    from pucl.bench.run.mapping import encoders_of, map_encoders
+    from pucl.bench.run.runner import select
+    from pucl.device import pick_device
+    from pucl.errors import check_count
+    from pucl.models.places import check_file
+
+    check_count("pucl bench maps", "--points", points, low=10)
+    check_file("pucl bench maps", "--out", out)
+    wanted, there = encoders_of(select(read_grid(grid), only or [])), read_maps(out, missing_ok=True, argument="--out")
+    missing = [cell for cell in wanted if cell.key not in there or there[cell.key].outdated(revisions_of(cell))]
+    store = EncoderStore(encoders or out.parent / "encoders", str(pick_device(device)))
+    add_maps(out, map_encoders(missing, store, points, commit))
+    typer.echo(f"Maps: {out} ({len(missing)} new, {len(wanted) - len(missing)} already there)")
 
 
 @app.command(cls=Verb)

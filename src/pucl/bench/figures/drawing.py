@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pucl.bench.figures.picture import HEADER, Curve, Panel, Picture, rows
+from pucl.bench.figures.picture import HEADER, Curve, Heat, Panel, Picture, rows
 from pucl.errors import InputError, how_to_install
 from pucl.files import replace_file
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Colours that people with any colour vision can tell apart (Okabe and Ito 2008), and a shape for each.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*")
 WIDTH = 7.0  # inches: the width of a page
 SHADE = "#fff3c4"
 DPI = 120
 FORMATS = ("svg", "png")
+THEIRS = ", the authors"  # behind the name of a series in the legend
 MANY = 50  # points that are pixels in the SVG, which would be large otherwise
 
 
@@ -43,6 +44,7 @@ def draw(picture: Picture) -> "Figure":
     figure.suptitle("\n".join([picture.title, *textwrap.wrap(picture.conditions, 100)]), fontsize=9)
     handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
     if handles:
+        handles = dict(sorted(handles.items(), key=lambda item: item[0].endswith(THEIRS)))  # ours first
         columns = min(4, len(handles))
         figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize=8, frameon=False
@@ -76,7 +78,9 @@ def save(picture: Picture, name: str, folder: Path) -> list[Path]:
 
 
 def _draw_panel(axes: "Axes", panel: Panel, series: list[str]) -> None:
-    if panel.heat:
+    if panel.heat and panel.heat.limits:
+        _draw_table(axes, panel.heat, panel.heat.limits)
+    elif panel.heat:
         heat = panel.heat
         levels = axes.contourf(heat.x, heat.y, heat.values, levels=10, cmap="cividis")
         bar = axes.figure.colorbar(levels, ax=axes)
@@ -107,11 +111,24 @@ def _draw_curve(axes: "Axes", curve: Curve, place: int) -> None:
     """A curve in the colour and shape of its series: thin dashes for published ones, no shapes for computed ones."""
     colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
     if curve.source == "published":
-        label = f"{curve.series}, the authors"
+        label = f"{curve.series}{THEIRS}"
         axes.plot(curve.x, curve.y, "--", color=colour, marker=marker, ms=3, mfc="white", lw=1, label=label)
     elif curve.source == "measured":
         style: dict[str, Any] = {"color": colour, "marker": marker, "ms": 4.5, "lw": 1.5, "capsize": 2.5}
+        style["linestyle"] = "-" if curve.joined else "none"
         axes.errorbar(curve.x, curve.y, yerr=curve.error or None, label=curve.series, **style)
     else:
         line = ("-", "--", "-.", ":")[place % 4]
         axes.plot(curve.x, curve.y, line, color=colour, lw=1.6, label=curve.series)
+
+
+def _draw_table(axes: "Axes", heat: Heat, limits: tuple[float, float]) -> None:
+    """Squares of equal size with their values in them; the axes say what each row and column is."""
+    axes.imshow(heat.values, origin="lower", aspect="auto", cmap="cividis", vmin=limits[0], vmax=limits[1])
+    axes.set_xticks(range(len(heat.x)), [f"{x:g}" for x in heat.x])
+    axes.set_yticks(range(len(heat.y)), [f"{y:g}" for y in heat.y])
+    middle = sum(limits) / 2
+    for row, values in enumerate(heat.values):
+        for column, value in enumerate(values):
+            ink = "white" if value < middle else "black"
+            axes.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=7, color=ink)

@@ -1,12 +1,67 @@
 """Accuracy of puCL where the positive classes look alike, and where they do not."""
 
-from pucl.bench.figures.sweep import Published, Sweep
+from collections import defaultdict
+
+from pucl.bench.figures.picture import Panel
+from pucl.bench.figures.sweep import (
+    GAMMA,
+    Lines,
+    Published,
+    Sweep,
+    Values,
+    gamma_of,
+    measured_curve,
+    over,
+    shown_name,
+    task_of,
+)
+from pucl.bench.grid.cells import Pipeline
+from pucl.bench.results.notebooks import Point
 from pucl.registry import register
+
+N = 20000  # rows of every task
+GAIN = "gain over ssCL (points)"
 
 
 @register("figures", reference="fig:hard-to-classify", inputs=("image",))
 def hardness() -> Sweep:
-    """Accuracy of ssCL, puCL over γ and sCL on CIFAR-easy, -medium and -hard."""
+    """Accuracy of ssCL, puCL over γ and sCL on CIFAR-easy, -medium and -hard, and the gains over ssCL.
+
+    The number of all rows is fixed. A gain is that of a seed over ssCL with the same seed.
+    """
     only = ("task=cifar_easy,cifar_medium,cifar_hard", "objective=sscl,pucl,scl", "readout=knn", "epoch=None")
-    theirs = Published("hardness", lambda point: point.method)
-    return Sweep("Classes that look alike, and classes that do not", only, published=(theirs,))
+    theirs = Published("hardness", lambda point: point.method, _gamma)
+    return Sweep(
+        "Classes that look alike, and classes that do not", only, without_labels=("ssCL", "sCL"), published=(theirs,),
+        more=gains,
+    )  # fmt: skip
+
+
+def gains(lines: Lines) -> tuple[Panel, ...]:
+    """How much puCL, over γ, and sCL gain over ssCL, a curve for each task."""
+    plain: dict[tuple[str, int], float] = {}
+    pipelines = [(line.cell, line) for line in lines if isinstance(line.cell, Pipeline)]
+    for cell, line in pipelines:
+        if cell.objective == "sscl":
+            plain[cell.place.task, cell.place.seed] = line.accuracy
+    found: dict[str, dict[str, Values]] = {name: defaultdict(lambda: defaultdict(list)) for name in ("pucl", "scl")}
+    for cell, line in pipelines:
+        key = cell.place.task, cell.place.seed
+        if cell.objective in found and key in plain:
+            found[cell.objective][task_of(cell)][gamma_of(cell)].append(line.accuracy - plain[key])
+    reach = [x for values in found["pucl"].values() for x in values] or [0.0, 1.0]
+    curves = {
+        name: [measured_curve(shown_name(task), values) for task, values in of.items()] for name, of in found.items()
+    }
+    return (
+        Panel("gain of puCL", GAMMA, GAIN, tuple(curves["pucl"])),
+        Panel(
+            "gain of sCL (every label)", GAMMA, GAIN, tuple(over((min(reach), max(reach)), c) for c in curves["scl"])
+        ),
+    )
+
+
+def _gamma(point: Point) -> float | None:
+    """γ = n_P / n_U by the setting; the notebooks type n_P / N."""
+    n = point.n_labelled
+    return None if n is None else n / (N if point.setting == "overlapping" else N - n)

@@ -3,25 +3,32 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pucl.bench.figures.sweep import Published, Sweep
+from pucl.bench.figures.picture import Panel
+from pucl.bench.figures.sweep import ACCURACY, GAMMA, Lines, Published, Sweep, published
 from pucl.bench.grid.cells import Cell, Pipeline
 from pucl.bench.results.notebooks import Point
 from pucl.registry import register
 
+CE, NNPU, MIXUP, VPU, P3MIX, PUPL = "CE", "nnPU (true π)", "nnPU + MixUp (true π)", "vPU", "P3Mix-C", "puPL"
 READOUTS: Mapping[str, str] = MappingProxyType(
-    {"pupl": "puPL", "nnpu": "nnPU (true π)", "stacked": "ours", "ceiling": "CE* (truth)"}
-)
+    {
+        "ceiling": "CE* (truth)", "naive_head": CE, "nnpu": NNPU, "nnpu_mixup_head": MIXUP, "vpu_head": VPU,
+        "p3mix_c_head": P3MIX, "pupl": PUPL, "stacked": "ours",
+    }
+)  # fmt: skip
 THEIRS: Mapping[str, str] = MappingProxyType(
-    {"puCL/puPL": "puPL", "puCL/nnPU": "nnPU (true π)", "puCL/CE": "CE", "puCL/vPU": "vPU"}
-)
+    {
+        "puCL/CE": CE, "puCL/nnPU": NNPU, "puCL/nnPU (MixUp)": MIXUP, "puCL/vPU": VPU, "puCL/P3mix-c": P3MIX,
+        "puCL/puPL": PUPL, "puCL/CE (MixUp)": "CE + MixUp",
+    }
+)  # fmt: skip
 
 
 @register("figures", reference="fig:pupl_lp", inputs=("image",))
 def heads() -> Sweep:
-    """Accuracy of puPL, nnPU and our labeller with linear heads on puCL's embeddings, over γ."""
+    """Accuracy of linear heads on puCL's embeddings over γ: baselines, puPL and our labeller; the authors' apart."""
     only = ("task=cifar_hard", "objective=pucl", f"readout={','.join(READOUTS)}")
-    theirs = Published("heads-over-gamma", _theirs)
-    return Sweep("Heads on frozen embeddings of puCL", only, curve=_ours, without_labels=(), published=(theirs,))
+    return Sweep("Heads on frozen embeddings of puCL", only, curve=_ours, more=_authors)
 
 
 def _ours(cell: Cell) -> str:
@@ -31,3 +38,8 @@ def _ours(cell: Cell) -> str:
 
 def _theirs(point: Point) -> str | None:
     return THEIRS.get(point.method)
+
+
+def _authors(_: Lines) -> tuple[Panel, ...]:
+    curves = published(Published("heads-over-gamma", _theirs), "cifar_hard")
+    return (Panel("the authors: ResNet-18", f"{GAMMA}, as typed", ACCURACY, tuple(curves)),)

@@ -11,7 +11,7 @@ PRIORS, GAMMAS = (0.1, 0.25, 0.5), (0.0, 0.25, 1.0)  # of the cuts
 FINE = 41  # values along each axis
 
 
-@register("figures", reference="fig:kappa_var_isolation", inputs=("vector",))
+@register("figures", reference="fig:kappa_var_3D", inputs=("vector",))
 def kappa() -> Picture:
     """The factor κ of sCL-PU's bias over π and γ, and its cuts along either.
 

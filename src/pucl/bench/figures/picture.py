@@ -18,6 +18,7 @@ class Curve:
         error: standard deviation over seeds at every x, if it was measured with several.
         seeds: how many seeds there are at every x.
         source: ``"computed"`` exactly, ``"measured"`` by us, or ``"published"`` by the authors, which is dashed.
+        joined: whether a line goes through the points.
     """
 
     series: str
@@ -26,6 +27,7 @@ class Curve:
     error: tuple[float, ...] = ()
     seeds: tuple[int, ...] = ()
     source: Source = "computed"
+    joined: bool = True
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,16 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Heat:
-    """Values over a rectangle: ``values[i][j]`` belongs to ``y[i]`` and ``x[j]``."""
+    """Values over a rectangle: ``values[i][j]`` belongs to ``y[i]`` and ``x[j]``.
+
+    With `limits`, the ends of the scale of colours, they are a table: squares with the values in them.
+    """
 
     x: tuple[float, ...]
     y: tuple[float, ...]
     values: tuple[tuple[float, ...], ...]
     label: str
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,16 @@ from pucl.bench.results.notebooks import Point, points
 from pucl.bench.results.store import newest
 from pucl.bench.run.runner import select
 from pucl.errors import Described, InputError, bad_argument
+from pucl.registry import entries
 
 OBJECTIVES: Mapping[str, str] = MappingProxyType(
     {"sscl": "ssCL", "scl": "sCL", "scl_pu": "sCL-PU", "mcl": "mCL", "pucl": "puCL", "punce": "puNCE"}
 )
+READOUTS: Mapping[str, str] = MappingProxyType({"knn": "kNN (200 neighbours that have true labels)"})
 GAMMA = "γ = n_P / n_U"
 ACCURACY = "test accuracy (%)"
 Values = dict[float, list[float]]  # of a curve: the accuracies of all seeds, by where they lie
+Lines = Sequence[ResultLine]
 
 
 def gamma_of(cell: Cell) -> float:
@@ -30,6 +33,17 @@ def gamma_of(cell: Cell) -> float:
     if place.n_unlabelled is None:
         raise bad_argument(f"cell '{cell.name}'", "n_unlabelled", "given in the grid of a figure over γ", None)
     return place.n_labelled / place.n_unlabelled
+
+
+def task_of(cell: Cell) -> str:
+    """The task of a cell."""
+    return cell.place.task
+
+
+def shown_name(task: str) -> str:
+    """What the paper calls a task; any other title as it is."""
+    known = entries("datasets").get(task)
+    return task if known is None else known.summary.partition(":")[0]
 
 
 def objective_of(cell: Cell) -> str:
@@ -64,8 +78,11 @@ class Sweep:
         x_label: of the axis, with the unit.
         curve: the name of the curve that a cell belongs to.
         x: where a cell lies on the axis.
+        panel: the title of the panel that a cell belongs to.
         without_labels: curves of objectives that see no labels, or all: one value, drawn over the whole axis.
-        published: of the authors.
+        published: of the authors, in the panel of their task.
+        more: other panels, from the results.
+        joined: whether the points of a curve are joined by a line.
     """
 
     title: str
@@ -73,8 +90,11 @@ class Sweep:
     x_label: str = GAMMA
     curve: Callable[[Cell], str] = objective_of
     x: Callable[[Cell], float] = gamma_of
-    without_labels: tuple[str, ...] = ("ssCL", "sCL")
+    panel: Callable[[Cell], str] = task_of
+    without_labels: tuple[str, ...] = ()
     published: tuple[Published, ...] = ()
+    more: Callable[[Lines], tuple[Panel, ...]] = field(default=lambda _: ())
+    joined: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,25 +109,32 @@ class Stored:
     @classmethod
     def of(cls, sweep: Sweep, grid: Path, cells: list[Cell], results: Iterable[ResultLine]) -> "Stored":
         """Those of the cells of a grid that the sweep shows, and their newest results."""
-        try:
-            shown = select(cells, [*sweep.only])
-        except InputError:
-            allowed = f"a grid that has cells with {', '.join(sweep.only)}"
-            raise bad_argument("pucl bench figure", "--grid", allowed, str(grid)) from None
-        latest = newest(results)
+        shown, latest = shown_cells(sweep.only, grid, cells), newest(results)
         return cls(sweep, grid, shown, [latest[cell.key] for cell in shown if cell.key in latest])
 
     @property
     def command(self) -> str:
         """What fills the figure."""
-        return " ".join(
-            ["pucl bench run", str(self.grid), *(f"--only {shlex.quote(text)}" for text in self.sweep.only)]
-        )
+        return command_of("run", self.grid, self.sweep.only)
 
     @property
     def encoders(self) -> int:
         """How many encoders have to be trained for all of its cells."""
         return len({cell.encoder_cell.key for cell in self.cells if isinstance(cell, Pipeline)})
+
+
+def shown_cells(only: Sequence[str], grid: Path, cells: list[Cell]) -> list[Cell]:
+    """The cells of a grid that a figure shows; none is an error."""
+    try:
+        return select(cells, [*only])
+    except InputError:
+        allowed = f"a grid that has cells with {', '.join(only)}"
+        raise bad_argument("pucl bench figure", "--grid", allowed, str(grid)) from None
+
+
+def command_of(verb: str, grid: Path, only: Sequence[str]) -> str:
+    """The command that fills a figure."""
+    return " ".join([f"pucl bench {verb}", str(grid), *(f"--only {shlex.quote(text)}" for text in only)])
 
 
 def draw_sweep(name: str, stored: Stored) -> Picture:
@@ -116,32 +143,32 @@ def draw_sweep(name: str, stored: Stored) -> Picture:
         cost = f"{len(stored.cells)} cells on {stored.encoders} encoders"
         raise InputError(f"figure {name!r}: no results are stored; run: {stored.command} ({cost})")
     sweep = stored.sweep
-    groups = _grouped(name, stored)
     panels = []
-    for task, curves in groups.items():
-        ours = [_measured(series, values) for series, values in curves.items()]
-        theirs = [curve for one in sweep.published for curve in _published(one, task, sweep)]
+    for title, ours in measured(stored.lines, sweep, name).items():
+        theirs = [curve for one in sweep.published for curve in published(one, title, sweep.without_labels)]
         own = [x for curve in (*ours, *theirs) if curve.series not in sweep.without_labels for x in curve.x]
         ends = (min(own), max(own)) if own else (0.0, 1.0)
-        flat = tuple(
-            _over(ends, curve) if curve.series in sweep.without_labels else curve for curve in (*ours, *theirs)
-        )
-        panels.append(Panel(task, sweep.x_label, ACCURACY, flat))
+        flat = tuple(over(ends, curve) if curve.series in sweep.without_labels else curve for curve in (*ours, *theirs))
+        panels.append(Panel(shown_name(title), sweep.x_label, ACCURACY, flat))
+    panels += sweep.more(stored.lines)
     return Picture(sweep.title, conditions(stored), tuple(panels), columns=min(len(panels), 3))
 
 
-def _grouped(name: str, stored: Stored) -> dict[str, dict[str, Values]]:
-    """The results by task, curve and place; two of one seed at one place are of different conditions: an error."""
+def measured(lines: Lines, sweep: Sweep, name: str) -> dict[str, list[Curve]]:
+    """The curves of results by panel; two of one seed at one place are of different conditions: an error."""
     groups: dict[str, dict[str, Values]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     there: dict[tuple[object, ...], ResultLine] = {}
-    for line in stored.lines:
-        task, curve, x = line.cell.place.task, stored.sweep.curve(line.cell), stored.sweep.x(line.cell)
-        other = there.setdefault((task, curve, x, line.cell.place.seed), line)
+    for line in lines:
+        panel, curve, x = sweep.panel(line.cell), sweep.curve(line.cell), sweep.x(line.cell)
+        other = there.setdefault((panel, curve, x, line.cell.place.seed), line)
         if other is not line:
             both = Described(f"both '{other.cell.name}' and '{line.cell.name}'")
             raise bad_argument(f"figure {name!r}", "the grid", "one with a single cell for every point and seed", both)
-        groups[task][curve][x].append(line.accuracy)
-    return groups
+        groups[panel][curve][x].append(line.accuracy)
+    return {
+        panel: [replace(measured_curve(series, values), joined=sweep.joined) for series, values in curves.items()]
+        for panel, curves in groups.items()
+    }
 
 
 def conditions(stored: Stored) -> str:
@@ -151,23 +178,20 @@ def conditions(stored: Stored) -> str:
     said = [
         _some({cell.encoder for cell in pipelines}),
         f"{_some({cell.recipe.training.epochs for cell in pipelines})} epochs",
-        f"readout {_some({cell.readout.name for cell in pipelines})}",
+        f"readout {_some({READOUTS.get(cell.readout.name, cell.readout.name) for cell in pipelines})}",
         _some({line.cell.place.setting for line in stored.lines}),
         f"n_U = {_some({line.cell.place.n_unlabelled for line in stored.lines})}",
-        f"mean ± standard deviation over {len(seeds)} seed{'s' * (len(seeds) > 1)}",
+        f"mean ± standard deviation over {len(seeds)} seeds" if len(seeds) > 1 else "one seed",
     ]
     if stored.sweep.published:
-        said.append("dashed: the authors' notebooks")
+        said.append("dashed: the authors' notebooks, ResNet-18")
     if len(stored.lines) < len(stored.cells):
         said.append(f"{len(stored.lines)} of {len(stored.cells)} cells are there")
     return "; ".join(said) + "."
 
 
-def _some(values: Iterable[object]) -> str:
-    return ", ".join(sorted(f"{value:,}" if isinstance(value, int) else str(value) for value in values))
-
-
-def _measured(series: str, values: Values) -> Curve:
+def measured_curve(series: str, values: Values) -> Curve:
+    """Means and standard deviations over seeds."""
     x = tuple(sorted(values))
     spread = tuple(stdev(values[at]) if len(values[at]) > 1 else 0.0 for at in x)
     return Curve(
@@ -175,21 +199,21 @@ def _measured(series: str, values: Values) -> Curve:
     )
 
 
-def _published(one: Published, task: str, sweep: Sweep) -> list[Curve]:
+def published(one: Published, task: str, without_labels: tuple[str, ...] = ()) -> list[Curve]:
     """The curves of a group for a task; several numbers at one place, of several settings, are averaged."""
     found: dict[str, Values] = defaultdict(lambda: defaultdict(list))
     for point in points(one.group):
         series, x = one.curve(point), one.x(point)
         if point.task != task or series is None:
             continue
-        x = 0.0 if series in sweep.without_labels else x
+        x = 0.0 if series in without_labels else x
         if x is not None:
             found[series][x].append(point.accuracy)
-    curves = (_measured(series, values) for series, values in found.items())
+    curves = (measured_curve(series, values) for series, values in found.items())
     return [replace(curve, error=(), seeds=(), source="published") for curve in curves]
 
 
-def _over(ends: tuple[float, float], curve: Curve) -> Curve:
+def over(ends: tuple[float, float], curve: Curve) -> Curve:
     """One value, the mean of a curve's, from end to end."""
 
     def twice(values: Sequence[float]) -> tuple[float, ...]:
@@ -197,3 +221,8 @@ def _over(ends: tuple[float, float], curve: Curve) -> Curve:
 
     seeds = (sum(curve.seeds),) * 2 if curve.seeds else ()
     return replace(curve, x=ends, y=twice(curve.y), error=twice(curve.error), seeds=seeds)
+
+
+def _some(values: Iterable[object]) -> str:
+    in_order = sorted(values, key=lambda value: (str(type(value)), value))
+    return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in in_order)

@@ -24,7 +24,7 @@ SUPERVISED, ITS_BASELINE = "supervised", "naive"  # with s in place of the truth
 UNTRAINED = "none"  # in place of an objective, where an encoder with published weights stays as it is
 PLAIN = "sscl"  # needs no prior and no label: a prior is estimated on an encoder trained by it
 TFIDF = "tfidf"  # in place of an encoder, for baselines that are a logistic regression on texts
-FINE_TUNE, MOMENTUM, KNN = "finetune", "momentum", "knn_probe"  # heads that are not registered ones
+FINE_TUNE, MOMENTUM, KNN, BY_BASELINE = "finetune", "momentum", "knn_probe", "baseline"  # heads not registered as such
 TUNING = (FINE_TUNE, MOMENTUM)  # those that train the encoder too
 PU_HEADS = ("nnpu", "upu")  # heads that need no labeller
 KNN_OPTIONS: Mapping[str, float] = MappingProxyType({"k": 200, "temperature": 0.1})  # as in the paper, always
@@ -40,7 +40,7 @@ class Readout:
         name: what grids and tables call it.
         labeller: a registered pseudo-labeller, "teacher", "truth", or None for heads that need none.
         labeller_options: its options.
-        head: a registered head, "finetune" or "knn_probe".
+        head: a registered head, "finetune", "momentum", "knn_probe", or "baseline": one of those on the embeddings.
         head_options: its options.
         prior: what the readout is given of π: nothing, "oracle" or the name of an estimator.
         teacher: the pipeline at the same place that a readout with the labeller "teacher" learns from.

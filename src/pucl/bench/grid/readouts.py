@@ -9,6 +9,10 @@
 | stacked | stacked | linear | nothing |
 | nnpu | none | nnPU risk | the true π |
 | nnpu_auto | none | nnPU risk | an estimate of π from the embeddings |
+| naive_head | none | logistic regression of P against U, CE | nothing |
+| nnpu_mixup_head | none | the baseline `nnpu_mixup` as a linear classifier | the true π |
+| vpu_head | none | the baseline `vpu` as a linear classifier | nothing |
+| p3mix_c_head | none | the baseline `p3mix_c` as a linear classifier | nothing |
 | kernel_cvir_finetune | kernel_cvir | encoder and linear layer together | nothing |
 | stacked_finetune | stacked | encoder and linear layer together | nothing |
 | knn | – | k nearest training rows, k = 200, τ = 0.1 | every training label |
@@ -21,6 +25,9 @@
 ``auto`` and ``finetune`` stand for ``stacked`` and ``stacked_finetune``, those with the default labeller. Cells hold
 the name of what was run, so that results keep their meaning when the default changes.
 
+A head "baseline" fits a baseline, its `method`, to the embeddings in place of raw rows; its other options are the
+settings of that method.
+
 A grid adds its own under ``[readout.NAME]``, with the keys `labeller`, `head`, `prior`, `labeller_options`,
 `head_options`. With ``labeller_options = { other_embeddings = "raw" }`` a labeller that can weigh several embeddings
 sees the raw rows too. With ``labeller = "teacher"`` the labels are the probabilities of another pipeline on the same
@@ -29,12 +36,13 @@ rows, which `teacher` describes: a table with `encoder`, `recipe`, `readout` and
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from pucl.bench.grid import renames
 from pucl.bench.grid.cells import (
+    BY_BASELINE,
     FINE_TUNE,
     KNN,
     KNN_OPTIONS,
@@ -46,7 +54,7 @@ from pucl.bench.grid.cells import (
     TUNING,
     Readout,
 )
-from pucl.bench.grid.decode import Option, Options, as_table, decode, keywords, resolved
+from pucl.bench.grid.decode import Option, Options, as_table, decode, from_json, keywords, resolved, values_of
 from pucl.bench.grid.recipes import VIEWS, options_of, resolve_view
 from pucl.bench.grid.tune_options import config_of, tuning_defaults, tuning_kinds
 from pucl.deprecation import with_new_names
@@ -55,6 +63,11 @@ from pucl.pseudo_labels.labellers import find_labeller, labellers, renamed_optio
 from pucl.ranking import DEFAULT_RANKER
 from pucl.registry import Entry, entries, get
 
+METHOD = "method"  # an option of the head "baseline": which one
+OF_LINEAR: Options = MappingProxyType(
+    {"epochs": 50, "batch_size": 512, "learning_rate": 0.01}
+)  # of a linear classifier
+IN_STREAMS: Options = MappingProxyType({**OF_LINEAR, "steps": 20, "labelled_batch": 512})
 KEYS = ("labeller", "head", "prior", "labeller_options", "head_options", TEACHER)
 MATCH = "match"  # an option of fine-tuning in grids: the teacher labels every view
 OTHERS, RAW = "other_embeddings", "raw"  # an option of labellers in grids: what else they see, and its only value
@@ -74,6 +87,10 @@ BUILT_IN: Mapping[str, Options] = MappingProxyType(
         "stacked": {"labeller": "stacked", "head": "linear"},
         "nnpu": {"head": "nnpu", "prior": ORACLE},
         "nnpu_auto": {"head": "nnpu", "prior": "auto"},
+        "naive_head": {"head": BY_BASELINE, "head_options": {METHOD: "naive"}},
+        "nnpu_mixup_head": {"head": BY_BASELINE, "head_options": {METHOD: "nnpu_mixup", **OF_LINEAR}, "prior": ORACLE},
+        "vpu_head": {"head": BY_BASELINE, "head_options": {METHOD: "vpu", **IN_STREAMS, "weight": 0.03}},
+        "p3mix_c_head": {"head": BY_BASELINE, "head_options": {METHOD: "p3mix_c", **IN_STREAMS}},
         "kernel_cvir_finetune": {"labeller": "kernel_cvir", "head": FINE_TUNE},
         "stacked_finetune": {"labeller": "stacked", "head": FINE_TUNE},
         KNN_READOUT: {"labeller": TRUTH, "head": KNN},
@@ -109,8 +126,10 @@ def resolve_readout(name: str, defined: Options) -> Readout:
     head, labeller = given.get("head"), _labeller(owner, given.get("labeller"))
     if not isinstance(head, str):
         raise bad_argument(owner, "head", f"the name of a head, {', '.join(map(repr, TUNING))} or '{KNN}'", head)
-    if labeller is None and head not in PU_HEADS:
+    if labeller is None and head not in (*PU_HEADS, BY_BASELINE):
         raise bad_argument(owner, "labeller", f"given with the head {head!r}", None)
+    if labeller is not None and head == BY_BASELINE:
+        raise bad_argument(owner, "labeller", f"left out with the head {head!r}, which sees P and U only", labeller)
     if (labeller == TEACHER) != (TEACHER in given):
         raise bad_argument(owner, TEACHER, "a table, with the labeller 'teacher' only", given.get(TEACHER))
     with blamed_on(owner):
@@ -178,9 +197,11 @@ def _head_options(head: str, given: object) -> dict[str, Option]:
     owner = f"head {head!r}"
     if head == KNN:
         return {**KNN_OPTIONS, **resolved(owner, {}, given)}
+    if head == BY_BASELINE:
+        return _baseline_options(owner, given)
     if head not in TUNING:
         if head not in entries("heads"):
-            raise unknown_name("head", head, (*entries("heads"), *TUNING, KNN))
+            raise unknown_name("head", head, (*entries("heads"), *TUNING, KNN, BY_BASELINE))
         return _entry_options(owner, get("heads", head), given)
     matching = {MATCH: False} if head == FINE_TUNE else {}
     defaults = {**tuning_defaults(head), **matching}
@@ -194,6 +215,21 @@ def _head_options(head: str, given: object) -> dict[str, Option]:
         elif of_view in options:
             raise bad_argument(owner, name, f"given with {of_view}", None)
     return options
+
+
+def _baseline_options(owner: str, given: object) -> dict[str, Option]:
+    """The method of a baseline on embeddings, and all its settings."""
+    from pucl.baselines import settings_of
+
+    options = dict(as_table(owner, "its options", given))
+    method = options.pop(METHOD, None)
+    if not isinstance(method, str):
+        raise bad_argument(owner, METHOD, "the name of a baseline", method)
+    check_known(owner, "baselines", [method], entries("baselines"))
+    settings = settings_of(method)
+    values = resolved(owner, values_of(settings), options, kinds=get_type_hints(type(settings)), without=("encoder",))
+    replace(settings, **from_json(options))  # its values are checked where it is made
+    return {METHOD: method, **values}
 
 
 def _entry_options(

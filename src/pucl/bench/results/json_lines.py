@@ -16,7 +16,13 @@ T = TypeVar("T")
 
 
 def read_lines(
-    path: Path, parse: Callable[[Any], T], *, begin: bytes, missing_ok: bool = False, argument: str = "--results"
+    path: Path,
+    parse: Callable[[Any], T],
+    *,
+    begin: bytes,
+    missing_ok: bool = False,
+    argument: str = "--results",
+    verb: str = "run",
 ) -> list[T]:
     """All lines of a file in its order. Half a last line, of a run that was killed, is left out; others are errors.
 
@@ -26,6 +32,7 @@ def read_lines(
         begin: how every line begins.
         missing_ok: a file that is not there has no lines.
         argument: by which the file was given.
+        verb: of ``pucl bench``, which writes such files.
     """
     try:
         data = path.read_bytes()
@@ -36,7 +43,7 @@ def read_lines(
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=OWNER) from None
     rows = data[: _end(data, begin)].split(b"\n")
-    return [_parsed(path, number, row, parse) for number, row in enumerate(rows) if row.strip()]
+    return [_parsed(path, number, row, parse, verb) for number, row in enumerate(rows) if row.strip()]
 
 
 def as_line(content: Mapping[str, Any]) -> bytes:
@@ -131,17 +138,17 @@ def _mend(path: Path, handle: int, begin: bytes) -> None:
         os.write(handle, b"\n")
 
 
-def _parsed(path: Path, number: int, row: bytes, parse: Callable[[Any], T]) -> T:
+def _parsed(path: Path, number: int, row: bytes, parse: Callable[[Any], T], verb: str) -> T:
     """One line of a file, or an error that says which and what is wrong with it."""
-    where = f"{path}, line {number + 1},"
+    where, allowed = f"{path}, line {number + 1},", f"a result of 'pucl bench {verb}'"
     try:
         content = json.loads(row, parse_constant=_refused)
     except ValueError:
-        raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described("not JSON")) from None
+        raise bad_argument(OWNER, where, allowed, Described("not JSON")) from None
     try:
         return parse(content)
     except ValueError as error:  # InputError, or said in words of its own
-        raise bad_argument(OWNER, where, "a result of 'pucl bench run'", Described(str(error))) from None
+        raise bad_argument(OWNER, where, allowed, Described(str(error))) from None
 
 
 def _refused(constant: str) -> None:

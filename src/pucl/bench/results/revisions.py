@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pucl.bench.grid.cells import (
+    BY_BASELINE,
     KNN,
     MOMENTUM,
     PLAIN,
@@ -24,6 +25,7 @@ from pucl.bench.grid.cells import (
     is_estimated,
     reads_texts,
 )
+from pucl.bench.grid.readouts import METHOD
 from pucl.bench.grid.recipes import ALL, FROZEN, HEAD, VIEWS
 from pucl.fitting.project import PROJECTION
 from pucl.registry import entries
@@ -105,6 +107,9 @@ def _of_readout(readout: Readout) -> Iterator[tuple[str, int]]:
         for view in (readout.head_options.get(name) for name in VIEWS):
             yield from _of_entry("views", view if isinstance(view, str) else None)
         yield from _of_stages("fine_tuning", *(["moving_labels"] if readout.head == MOMENTUM else []))
+    elif readout.head == BY_BASELINE:
+        yield from _of_entry("baselines", str(readout.head_options[METHOD]))
+        yield from _of_stages("baselines")
     elif readout.head != KNN:
         yield from _of_entry("heads", readout.head)
         yield from _of_stages("heads")

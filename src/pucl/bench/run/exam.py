@@ -1,7 +1,7 @@
 """Exam: what a method may see, and the truth, which is used only after everything is fitted.
 
 `ObservedRows` goes to whatever is fitted and holds no truth. `Exam` stays with the benchmark. Only `Exam.grade`,
-`Exam.probe` and `Exam.knn` read the labels of the test rows.
+`Exam.probe`, `Exam.knn` and `Exam.shown` read the labels of the test rows.
 """
 
 from dataclasses import dataclass, replace
@@ -89,6 +89,11 @@ class Exam:
         """Which of the observed rows have a known truth, and the truth of those; for references, never for methods."""
         rows = self._seen.sample.rows
         return np.arange(len(self._seen.s)) < len(rows), self._data.y_train[rows]
+
+    def shown(self, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Some test rows and their truth, for pictures; the same ones for every seed and method."""
+        order = np.random.default_rng(0).permutation(len(self._data.x_test))[:n]
+        return self._data.x_test[order], self._data.y_test[order]
 
     def classes(self, objective: str) -> NDArray[np.bool_]:
         """The truth of all observed rows, for an objective that learns from it: a reference, never a method."""

@@ -2,7 +2,18 @@
 
 from importlib.util import find_spec
 
-from pucl.bench.grid.cells import PU_HEADS, TFIDF, Baseline, Cell, Pipeline, has_weights, reads_texts
+from pucl.bench.grid.cells import (
+    BY_BASELINE,
+    PU_HEADS,
+    TFIDF,
+    Baseline,
+    Cell,
+    Pipeline,
+    Readout,
+    has_weights,
+    reads_texts,
+)
+from pucl.bench.grid.readouts import METHOD
 from pucl.bench.grid.recipes import FROZEN
 from pucl.data import Kind
 from pucl.data.sources import SOURCES
@@ -46,9 +57,17 @@ def _of_pipeline(cell: Pipeline, kinds: tuple[str, ...]) -> str | None:
     for entry in (get(family, cell.encoder), *([get("views", cell.recipe.view)] if trained else [])):
         if not set(entry.inputs) & set(kinds):
             return _other_kind(entry.name, entry.inputs, cell, kinds)
-    readout = cell.readout
+    return _of_readout(cell.readout)
+
+
+def _of_readout(readout: Readout) -> str | None:
+    from pucl.baselines import why_not
+
     if readout.head in PU_HEADS and readout.prior is None and readout.labeller is None:
         return f"{readout.name}: {NO_PRIOR}"
+    if readout.head == BY_BASELINE:
+        reason = why_not(str(readout.head_options[METHOD]), "vector", None if readout.prior is None else SOME)
+        return None if reason is None else f"{readout.name}: {reason}"
     return None
 
 

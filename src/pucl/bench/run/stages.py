@@ -11,10 +11,21 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pucl.bench.grid.cells import KNN, SUPERVISED, TEACHER, TFIDF, TRUTH, TUNING, Baseline, Readout, is_estimated
+from pucl.bench.grid.cells import (
+    BY_BASELINE,
+    KNN,
+    SUPERVISED,
+    TEACHER,
+    TFIDF,
+    TRUTH,
+    TUNING,
+    Baseline,
+    Readout,
+    is_estimated,
+)
 from pucl.bench.grid.decode import from_json
 from pucl.bench.grid.identity import canonical
-from pucl.bench.grid.readouts import MATCH, OTHERS
+from pucl.bench.grid.readouts import MATCH, METHOD, OTHERS
 from pucl.bench.grid.recipes import VIEWS, options_of, view_of
 from pucl.bench.grid.tune_options import tune
 from pucl.bench.run.exam import Exam, ObservedRows
@@ -202,11 +213,25 @@ def _fit_head(
     """The head of a readout on rows, embeddings and pseudo-labels that belong together."""
     if readout.head in TUNING:
         return _fine_tuned(readout, rows, observed, pseudo, teacher)
+    if readout.head == BY_BASELINE:
+        return _by_baseline(readout, rows, observed, z, prior)
     takes = inspect.signature(get("heads", readout.head).function).parameters
     given = {"seed": observed.seed, "prior": prior}
     more = {name: value for name, value in given.items() if name in takes and value is not None}
     head = fit_head(z, observed.s, pseudo, method=readout.head, **from_json(readout.head_options), **more)
     return RowScorer(rows.encoder, head, rows.device, normalise=True)
+
+
+def _by_baseline(readout: Readout, rows: Embedded, observed: ObservedRows, z: Tensor, prior: float | None) -> RowScorer:
+    """A baseline fitted to embeddings in place of raw rows: a linear classifier with the loss of the method."""
+    from pucl.baselines import fit_baseline
+
+    settings = from_json(readout.head_options)
+    scorer = fit_baseline(
+        settings.pop(METHOD), z.cpu(), observed.s, prior=prior, encoder="raw", settings=settings, seed=observed.seed,
+        device=rows.device,
+    )  # fmt: skip
+    return RowScorer(rows.encoder, scorer, rows.device, normalise=True)
 
 
 def _fine_tuned(
