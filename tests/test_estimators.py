@@ -124,6 +124,8 @@ def test_a_matrix_is_a_table_unless_it_looks_like_embeddings() -> None:
     assert quick().fit(unit, s).model_.schema.kind == "vector"
     assert quick().fit(np.tile(x, 30), s).model_.schema.kind == "vector"
     assert quick(kind="table").fit(unit, s).model_.schema.kind == "table"
+    codes = np.eye(4)[np.digitize(x[:, :3], [-1, 0, 1])].reshape(len(x), -1)  # all rows have the norm √3
+    assert quick().fit(codes, s).model_.schema.kind == "table"
     holes = np.where(np.random.default_rng(0).random(x.shape) < 0.05, np.nan, x)
     model = quick().fit(holes, s)
     assert model.model_.schema.kind == "table" and np.isfinite(model.decision_function(holes)).all()

@@ -61,7 +61,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         head: ``"linear"``, ``"kernel"``, ``"mlp"``, ``"knn"``, ``"trees"`` or ``"auto"``: linear on a trained
             embedding; on raw rows the average of fast rankers, or another that ranks hidden positives better.
         kind: ``"image"``, ``"table"`` or ``"vector"``; chosen by X when not given: a matrix is a table unless it
-            looks like embeddings (128 columns or more, or all rows of the same norm).
+            looks like embeddings (128 columns or more, or all rows of the same norm and no whole numbers).
         categorical: columns whose numbers are categories.
         text_columns: columns that hold text. Others are taken for text if their values have four words or more on
             average and more than half of them, or more than 100, differ; `reasons_` names them.

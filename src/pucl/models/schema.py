@@ -237,9 +237,9 @@ def learn_schema(
     """The schema of training rows, and the rows as a model takes them.
 
     A frame is a table, and so are texts. A matrix of numbers is a table too, unless its rows look like embeddings:
-    `MANY` columns or more, or all rows of the same norm, and nothing missing. An array of three or four dimensions is
-    images: grey without channels, or channels first or last. `content` are the rows in memory, if they have been read
-    already.
+    `MANY` columns or more, or all rows of the same norm and no whole numbers, and nothing missing. An array of three or
+    four dimensions is images: grey without channels, or channels first or last. `content` are the rows in memory, if
+    they have been read already.
     """
     opened = source.rows if isinstance(source, OwnData) else _opened(source, kind)
     content = load(opened) if content is None else content
@@ -269,7 +269,10 @@ def _embeddings(matrix: NDArray[Any]) -> bool:
     if matrix.dtype.kind != "f" or not np.isfinite(matrix).all():
         return False
     length = np.linalg.norm(matrix.astype(np.float64), axis=1)
-    return matrix.shape[1] >= MANY or (matrix.shape[1] > 2 and bool(np.ptp(length) <= SAME_NORM * length.max()))
+    if matrix.shape[1] >= MANY:
+        return True
+    same = matrix.shape[1] > 2 and bool(np.ptp(length) <= SAME_NORM * length.max())
+    return same and bool((matrix % 1 != 0).any())  # categories as columns of zeros and ones have one norm, too
 
 
 def _range(images: NDArray[Any]) -> tuple[float, float]:

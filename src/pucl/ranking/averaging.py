@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,9 @@ Fitted = tuple[Any, Floats, Unseen | None]
 COSTS = (1.0, 10.0)  # C of the support vector machines
 SOFTNESS = 2.0  # standard errors of the best AUC by which a ranker's weight falls to 1/e
 SMALLEST = 0.02  # weight below which a ranker is left out
+CLEARLY = 2.0  # standard errors from which one ranker is worse than another among the best rows
+FEWEST = 10  # labelled rows from which the best rows are looked at
+MORE_TREES, ROWS_IN_TREES = 300, 20_000  # trees where P is small, and rows of P in all of them that are enough
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Ranked:
         error: its standard error.
         weight: of its ranks in the average.
         unseen: out-of-sample scores of other rows in the place of training rows.
+        depth: how far every row of P is from the top, see `depth_of`, (n_p,); None if it is not looked at.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Ranked:
     error: float
     weight: float = 0.0
     unseen: Unseen | None = None
+    depth: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -90,15 +96,20 @@ def _linear(rows: TableRows) -> list[Fitted]:
     return [(fitted.model, fitted.score, fitted.unseen)]
 
 
-def _trees(min_leaf: int, *, random_splits: bool = False) -> Callable[[TableRows], list[Fitted]]:
+def _trees(min_leaf: int, *, random_splits: bool = False, most: int = N_TREES) -> Callable[[TableRows], list[Fitted]]:
     def fit(rows: TableRows) -> list[Fitted]:
         fitted = bag_of_trees(
             rows.columns, rows.labelled, min_leaf=min_leaf, random_splits=random_splits, categories=rows.categories,
-            negative=rows.negative, seed=rows.seed,
+            negative=rows.negative, n_trees=trees_for(rows.labelled, most), seed=rows.seed,
         )  # fmt: skip
         return [(fitted, fitted.score, fitted.unseen)]
 
     return fit
+
+
+def trees_for(labelled: Bools, most: int) -> int:
+    """How many trees: `N_TREES`, or up to `most` where P is small. Trees of few rows are rough, and quickly grown."""
+    return int(np.clip(ROWS_IN_TREES // max(1, int(labelled.sum())), N_TREES, most))
 
 
 def _machines(rows: TableRows) -> list[Fitted]:
@@ -110,11 +121,14 @@ def _seconds_of_linear(rows: TableRows) -> float:
     return float(0.05 + 2e-7 * rows.features.size)
 
 
-def _seconds_of_trees(rows: TableRows) -> float:
-    in_bag = 2 * min(int(rows.labelled.sum()), MAX_IN_TREE)
-    grown = N_TREES * in_bag * np.log2(in_bag + 2) * (1 + rows.columns.shape[1] ** 0.5) * 2e-7
+def _seconds_of_trees(rows: TableRows, most: int = N_TREES) -> float:
+    n_trees, in_bag = trees_for(rows.labelled, most), 2 * min(int(rows.labelled.sum()), MAX_IN_TREE)
+    grown = n_trees * in_bag * np.log2(in_bag + 2) * (1 + rows.columns.shape[1] ** 0.5) * 2e-7
     grown *= 1 + FOLDS * JUDGES if rows.categories else 1
-    return float(0.1 + grown + N_TREES * len(rows.columns) * 4e-7)
+    return float(0.1 + grown + n_trees * len(rows.columns) * 4e-7)
+
+
+_seconds_of_small_leaves = partial(_seconds_of_trees, most=MORE_TREES)
 
 
 def _seconds_of_machines(rows: TableRows) -> float:
@@ -128,7 +142,7 @@ MEMBERS = (  # the cheapest first; the choice is explained in LOG.md
     Member(("logistic regression",), "features", _linear, _seconds_of_linear),
     Member(("bagged trees, leaves of 10",), "columns", _trees(10), _seconds_of_trees),
     Member(("extra trees, leaves of 5",), "columns", _trees(5, random_splits=True), _seconds_of_trees),
-    Member(("bagged trees, leaves of 1",), "columns", _trees(1), _seconds_of_trees),
+    Member(("bagged trees, leaves of 1",), "columns", _trees(1, most=MORE_TREES), _seconds_of_small_leaves),
     Member(tuple(f"bagged support vectors, C = {c:g}" for c in COSTS), "features", _machines, _seconds_of_machines),
 )
 
@@ -159,24 +173,57 @@ def rank_all(
             skipped.extend(member.names)
             continue
         for name, (fitted, score, unseen) in zip(member.names, member.fit(rows), strict=True):
-            area, error = auc(score[rows.labelled], score[free])
-            ranked.append(Ranked(name, member.takes, fitted, score, area, error, unseen=unseen))
+            p, u = score[rows.labelled], score[free]
+            depth = depth_of(p, u) if len(p) >= FEWEST else None
+            ranked.append(Ranked(name, member.takes, fitted, score, *auc(p, u), unseen=unseen, depth=depth))
     return weighed(ranked), skipped
 
 
 def weighed(ranked: Sequence[Ranked]) -> list[Ranked]:
     """The rankers with their weights; those of hardly any weight are left out.
 
-        w_j ∝ exp((A_j − A) / (2 σ))
+        w_j ∝ exp((A_j − A) / (2 σ) − max(0, t_j − 2))
 
-    where A_j is the AUC of P against U by scores out of sample, A the largest of them and σ its standard error. Rankers
-    that hidden positives cannot tell apart have about the same weight; a clearly worse one has none.
+    where A_j is the AUC of P against U by scores out of sample, A the largest of them and σ its standard error, and t_j
+    says by how many standard errors ranker j is worse than another among the best rows, see `deeper`. Rankers that
+    hidden positives cannot tell apart have about the same weight; a clearly worse one has none. Where positives are
+    rare all AUCs may be near 1, and only the best rows tell who finds them (LOG.md).
     """
     best = max(ranked, key=lambda each: each.area)
-    weight = np.array([np.exp((each.area - best.area) / (SOFTNESS * max(best.error, 1e-6))) for each in ranked])
+    log = np.array([(each.area - best.area) / (SOFTNESS * max(best.error, 1e-6)) for each in ranked])
+    log -= np.maximum(0.0, deeper([each.depth for each in ranked]) - CLEARLY)
+    weight = np.exp(log - log.max())
     weight = np.where(weight / weight.sum() < SMALLEST, 0.0, weight)
     weight /= weight.sum()
     return [replace(each, weight=float(w)) for each, w in zip(ranked, weight, strict=True)]
+
+
+def depth_of(p: Floats, u: Floats) -> Floats:
+    """How far rows of P are from the top, (n_p,).
+
+        d_i = log((#{u > p_i} + #{u = p_i}/2 + ½) / (n_U + 1))
+
+    the logarithm of the share of U above the row: from 2 % to 1 % is as far as from 20 % to 10 %.
+    """
+    others = np.sort(u)
+    below, upto = (np.searchsorted(others, p, side=side) for side in ("left", "right"))
+    return np.asarray(np.log((len(u) - (below + upto) / 2 + 0.5) / (len(u) + 1)))
+
+
+def deeper(depths: Sequence[Floats | None]) -> Floats:
+    """By how many standard errors every ranker puts P deeper than the one that has it highest, (rankers,).
+
+        t_j = mean_i δ_i / (sd(δ) / √n_P),    δ_i = d_ij − d_i*
+
+    where * is the ranker of the smallest mean depth. 0 for all where a depth is not known.
+    """
+    known = [depth for depth in depths if depth is not None]
+    if len(known) < len(depths):
+        return np.zeros(len(depths))
+    d = np.array(known)
+    delta = d - d[d.mean(axis=1).argmin()]
+    error = delta.std(axis=1, ddof=1) / np.sqrt(d.shape[1])
+    return np.asarray(delta.mean(axis=1) / np.maximum(error, 1e-9))
 
 
 def rank_among(reference: Floats, score: Floats) -> Floats:
