@@ -34,6 +34,7 @@ BASE = {
     "data prepare": ("data", "prepare"),
     "bench run": ("bench", "run", SMOKE, "--dry-run"),
     "bench add": ("bench", "add"),
+    "bench maps": ("bench", "maps", SMOKE),
     "bench table": ("bench", "table", "pu-benchmark-1"),
     "bench leaderboard": ("bench", "leaderboard", "--out", "l.md"),
     "bench baselines": ("bench", "baselines", "--out", "b.md"),

@@ -74,24 +74,34 @@ def alone_in(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
         folder: to be locked.
         patience: seconds to wait for a process that works in it; then it is an `InUseError`.
     """
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     handle, until = None, time.monotonic() + patience
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = _locked_folder(folder)
-        while handle is False:
-            if time.monotonic() >= until:
-                raise InUseError(errno.EBUSY, "another process is working there; wait for it or use another", folder)
-            time.sleep(PAUSE)
-            folder.mkdir(parents=True, exist_ok=True)
+        with made(folder):
             handle = _locked_folder(folder)
+            while handle is False:
+                if time.monotonic() >= until:
+                    told = "another process is working there; wait for it or use another"
+                    raise InUseError(errno.EBUSY, told, folder)
+                time.sleep(PAUSE)
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = _locked_folder(folder)
+            yield
+    finally:
+        if handle is not None and handle is not False:
+            os.close(handle)
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """A folder that is there, made when missing; folders made here are removed if they stay empty."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
         yield
     finally:
         with suppress(OSError):  # there are files in it, or it is gone
             for place in missing:
                 place.rmdir()
-        if handle is not None and handle is not False:
-            os.close(handle)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pucl.data.sources import Archive, File, Source, data_root, md5_of
 from pucl.errors import InputError
-from pucl.files import InUseError, alone_at
+from pucl.files import InUseError, alone_at, made
 
 Report = Callable[[str, float], None]  # (what is being fetched, the share done)
 PIECE = 1 << 18
@@ -47,8 +47,7 @@ def fetch(url: str, target: Path, *, md5: str | None, report: Report | None = No
     """Download `url` to `target` through ``target.part``, which a later call continues and a wrong checksum removes."""
     part = target.with_name(f"{target.name}.part")
     try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        with alone_at(part):
+        with made(part.parent), alone_at(part):
             _continue(url, part, report)
             actual = md5_of(part)
             if md5 in (None, actual):

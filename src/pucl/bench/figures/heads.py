@@ -26,7 +26,7 @@ THEIRS: Mapping[str, str] = MappingProxyType(
 
 @register("figures", reference="fig:pupl_lp", inputs=("image",))
 def heads() -> Sweep:
-    """Accuracy of linear heads on puCL's embeddings over γ: baselines, puPL and our labeller; the authors' apart."""
+    """Accuracy of linear heads on puCL's embeddings over γ: baselines, puPL, ours; the authors' apart."""
     only = ("task=cifar_hard", "objective=pucl", f"readout={','.join(READOUTS)}")
     return Sweep("Heads on frozen embeddings of puCL", only, curve=_ours, more=_authors)
 
