@@ -2,7 +2,9 @@
 
 import io
 import time
+import warnings
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +136,19 @@ def test_a_live_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = screen.getvalue()
     assert "reading" in shown and "pretraining" in shown and "epoch 2 of 2, loss 4.012" in shown
     assert "so far" not in shown and "\x1b[" in shown, "one line that is drawn again, not many"
+
+
+@pytest.mark.parametrize("limit", [0.0, 3600.0])
+def test_training_that_takes_long_is_said_early_and_once(monkeypatch: pytest.MonkeyPatch, limit: float) -> None:
+    monkeypatch.setattr("pucl.fitting.encode.LOOK_AFTER", 0.0)
+    monkeypatch.setattr("pucl.fitting.encode.LONG", limit)
+    digits = load_digits()
+    x, s = digits.images[:200], (digits.target[:200] % 2 == 1) & (np.arange(200) % 4 < 2)
+    quick: dict[str, Any] = {"epochs": 3, "batch_size": 64, "labeller": "pupl", "head": "linear"}
+    model = PUClassifier(encoder="small_cnn", random_state=0, device="cpu", **quick)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(x, s)
+    said = [str(each.message) for each in caught if "take about" in str(each.message)]
+    told = "about 1 h more; a GPU, smaller images, time_limit= or encoder='raw' make it faster"
+    assert [each.partition("take ")[2] for each in said] == ([told] if limit == 0 else [])

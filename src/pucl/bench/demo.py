@@ -19,6 +19,8 @@ from pucl.data.pu_split import PUSample, make_pu
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.errors import InputError
+from pucl.fitting.modes import FIXED
+from pucl.fitting.tune import fine_tuned
 from pucl.heads import fit_head
 from pucl.metrics import Evaluation, evaluate
 from pucl.pseudo_labels import PseudoLabels, pseudo_label
@@ -77,6 +79,7 @@ def run_demo(
     for name, method in (("puCL + puPL (the paper's labeller)", "pupl"), ("puCL + stacked (default)", "auto")):
         pseudo = pseudo_label(z, sample.s, method=method, seed=seed)
         scores[name] = evaluate(data.y_test, fit_head(z, sample.s, pseudo)(z_test))
+    scores["puCL + stacked, fine-tuned"] = _fine_tuned(x, x_test, sample, pseudo, encoder, data, seed)
 
     on_step("fully supervised ceiling", 0.65)
     ceiling = fit_supervised(x, data.y_train[sample.rows], encoder="small_cnn", view="small_image", config=config)
@@ -103,6 +106,15 @@ def _on_pixels(x: Tensor, x_test: Tensor, sample: PUSample, data: Dataset, seed:
         "nearest labelled centroid": evaluate(data.y_test, simple["labelled_centroid"](x_test)),
         "raw pixels + stacked": evaluate(data.y_test, head(z_test)),
     }
+
+
+def _fine_tuned(
+    x: Tensor, x_test: Tensor, sample: PUSample, pseudo: PseudoLabels, encoder: Encoder, data: Dataset, seed: int
+) -> Evaluation:
+    """Encoder and head trained together on the pseudo-labels, as ``PUClassifier(fine_tune="fixed")`` does."""
+    labelled, device = torch.from_numpy(sample.s), torch.device("cpu")
+    own, head = fine_tuned(x, labelled, pseudo, encoder, FIXED, seed=seed, device=device)
+    return evaluate(data.y_test, head(embed(own, x_test)))
 
 
 def _surest(pseudo: PseudoLabels, labelled: Tensor, n: int = 10) -> Tensor:

@@ -1,6 +1,7 @@
 """Encoding: the rows as they are, and by an encoder trained with the labels of some folds hidden."""
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +13,7 @@ from torch import device as Device
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.plain import PCA, RAW, plain_encoder
+from pucl.errors import RunWarning
 from pucl.fitting.plan import AUTO, FitPlan, PretrainingPlan
 from pucl.fitting.project import train_projection
 from pucl.losses import make_objective
@@ -24,6 +26,7 @@ from pucl.training.reporting import Epoch, Watch
 
 TRAINED = "trained"
 TIMING = "timing"  # what a fit keeps of the time its epochs take
+LOOK_AFTER, LONG = 20.0, 3600.0  # seconds of training before it is looked at how long it will take, and what is long
 PROBE_STEPS, FOR_TRAINING = 3, 0.5  # steps that are timed, and the share of the time left that training may take
 MAX_PER_IMAGE, MAX_IN_ALL = 1 << 15, 1 << 28  # values of an image, and of all, up to which raw pixels are compared
 
@@ -125,14 +128,39 @@ def encode_raw(rows: Tensor, device: Device, *, use_pca: bool = False, seed: int
     return Encoded(name, encoder.to(device), embed(encoder, there).to(rows.device))
 
 
+class _Pace:
+    """Warns once, soon after its start, of training that will take long."""
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.looked = device.type, False
+        self.start: tuple[int, float] | None = None
+
+    def look(self, done: int, of: int) -> None:
+        """So many steps are done, of so many."""
+        now = time.perf_counter()
+        if self.start is None:
+            self.start = (done, now)
+            return
+        first, began = self.start
+        if self.looked or now - began < LOOK_AFTER:
+            return
+        self.looked = True
+        seconds = (now - began) / max(1, done - first) * (of - done)
+        if seconds > LONG:
+            hours, faster = max(1, round(seconds / 3600)), "a GPU, " if self.device == "cpu" else ""
+            text = f"{faster}smaller images, time_limit= or encoder='raw' make it faster"
+            warnings.warn(f"training the encoder will take about {hours} h more; {text}", RunWarning, stacklevel=2)
+
+
 def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, views: Tensor | None) -> Encoded:
     """The encoder trained with the labels of the first folds hidden."""
-    last = [""]
+    last, pace = [""], _Pace(plan.device)
 
     def on_epoch(epoch: Epoch) -> None:
         last[0] = f", loss {loss_text(epoch.loss)}"
 
     def on_step(done: int, of: int) -> None:
+        pace.look(done, of)
         epoch = -(-done * pretraining.config.epochs // of)
         plan.progress("pretraining", done / of, f"epoch {epoch} of {pretraining.config.epochs}{last[0]}")
 
