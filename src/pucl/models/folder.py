@@ -68,6 +68,10 @@ def check_out(folder: str | Path) -> None:
         if other:
             allowed = "new, empty or a model that is to be replaced"
             raise bad_argument(SAVE, f"folder {folder}", allowed, Described(f"one with {min(other)} in it"))
+    for name in (NEW, READY, UNFINISHED):  # whatever is written into these would end up elsewhere
+        if (folder / name).is_symlink():
+            got = Described(f"one with the link {name} in it; remove the link")
+            raise bad_argument(SAVE, f"folder {folder}", "a folder whose parts are its own", got)
     check_folder(SAVE, "folder", folder)
 
 
