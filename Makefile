@@ -4,7 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo quick test test-cuda test-cluster docs install lint types pytest format clean
+# What builds the package is held to the same versions, by the versions of pip that let a constraint do that.
+$(VENV)/.%: export PIP_CONSTRAINT := constraints.txt
+
+.PHONY: demo quick test test-cuda test-cluster test-lowest test-newest lock docs install lint types pytest format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pucl demo
@@ -23,6 +26,28 @@ test-cuda: $(VENV)/.dev
 test-cluster: $(VENV)/.cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_docs.py -k large-data
+
+# The tests with the lowest versions that pyproject.toml allows, and with the newest of everything. The lowest torch is
+# the build for CUDA unless pip finds another one (several GB); the newest run keeps the torch of constraints.txt unless
+# told otherwise: make test-newest TORCH=torch. QUICK=1 leaves the slow tests out.
+LOWEST := .venv-lowest/bin/python
+NEWEST := .venv-newest/bin/python
+TORCH  ?= $(shell grep '^torch==' constraints.txt)
+PARTS  := not cuda and not cluster$(if $(QUICK), and not slow)
+AGAIN  := -m pip install --quiet --disable-pip-version-check -e '.[plots,dev]'
+test-lowest:
+	test -x $(LOWEST) || $(PYTHON) -m venv .venv-lowest
+	$(LOWEST) $(AGAIN) -c constraints-lowest.txt
+	OMP_NUM_THREADS=1 $(LOWEST) -m pytest -m "$(PARTS)"
+
+test-newest:
+	test -x $(NEWEST) || $(PYTHON) -m venv .venv-newest
+	$(NEWEST) $(AGAIN) --upgrade --upgrade-strategy eager '$(TORCH)'
+	OMP_NUM_THREADS=1 $(NEWEST) -m pytest -m "$(PARTS)"
+
+# Renew constraints.txt: the newest versions of what CI installs, for the torch that it names.
+lock: | $(BIN)/python
+	.ci/lock $(BIN)/python
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -66,4 +91,4 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist site
+	rm -rf $(VENV) .venv-lowest .venv-newest .mypy_cache .ruff_cache .pytest_cache build dist site
