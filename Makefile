@@ -4,10 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# What builds the package is held to the same versions, by the versions of pip that let a constraint do that.
-$(VENV)/.%: export PIP_CONSTRAINT := constraints.txt
-
-.PHONY: demo quick test test-cuda test-cluster test-lowest test-newest lock docs install lint types pytest format clean
+.PHONY: demo quick test test-cuda test-cluster docs install lint types pytest format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pucl demo
@@ -30,6 +27,7 @@ test-cluster: $(VENV)/.cluster
 # The tests with the lowest versions that pyproject.toml allows, and with the newest of everything. The lowest torch is
 # the build for CUDA unless pip finds another one (several GB); the newest run keeps the torch of constraints.txt unless
 # told otherwise: make test-newest TORCH=torch. QUICK=1 leaves the slow tests out.
+.PHONY: test-lowest test-newest lock
 LOWEST := .venv-lowest/bin/python
 NEWEST := .venv-newest/bin/python
 TORCH  ?= $(shell grep '^torch==' constraints.txt)
@@ -69,6 +67,9 @@ docs: $(VENV)/.docs
 	@echo "Open site/index.html. Search needs a server: $(PYTHON) -m http.server -d site, then http://localhost:8000"
 
 install: $(VENV)/.dev
+
+# What builds the package is held to the same versions, by the versions of pip that let a constraint do that.
+$(VENV)/.%: export PIP_CONSTRAINT := constraints.txt
 
 # The stamps are renewed only when what is installed changes.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
