@@ -24,6 +24,20 @@ test-cluster: $(VENV)/.cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_docs.py -k large-data
 
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+pytest: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not cluster"
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
 # The tests with the lowest versions that pyproject.toml allows, and with the newest of everything. The lowest torch is
 # the build for CUDA unless pip finds another one (several GB); the newest run keeps the torch of constraints.txt unless
 # told otherwise: make test-newest TORCH=torch. QUICK=1 leaves the slow tests out.
@@ -46,20 +60,6 @@ test-newest:
 # Renew constraints.txt: the newest versions of what CI installs, for the torch that it names.
 lock: | $(BIN)/python
 	.ci/lock $(BIN)/python
-
-lint: $(VENV)/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-
-types: $(VENV)/.dev
-	$(BIN)/mypy
-
-pytest: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not cluster"
-
-format: $(VENV)/.dev
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
 
 # The documentation as a site that works offline, in site/; a warning is an error.
 docs: $(VENV)/.docs
