@@ -144,12 +144,13 @@ def model() -> Model:
     return random_model(Schema("vector", (4,)), "raw")
 
 
-@pytest.mark.parametrize("name", [NEW, READY, UNFINISHED])
+@pytest.mark.parametrize("name", [NEW, READY, UNFINISHED, f"{UNFINISHED}/pretraining"])
 def test_a_model_is_not_saved_through_a_link(name: str, model: Model, tmp_path: Path) -> None:
     folder, outside = tmp_path / "model", tmp_path / "outside"
     save_model(folder, model)
     outside.mkdir()
     (outside / "model.json").write_text("{}", encoding="utf-8")
+    (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).symlink_to(outside, target_is_directory=True)
     with pytest.raises(
         InputError, match=rf"must be a folder whose parts are its own; got one with the link \{name} in it"

@@ -68,9 +68,9 @@ def check_out(folder: str | Path) -> None:
         if other:
             allowed = "new, empty or a model that is to be replaced"
             raise bad_argument(SAVE, f"folder {folder}", allowed, Described(f"one with {min(other)} in it"))
-    for name in (NEW, READY, UNFINISHED):  # whatever is written into these would end up elsewhere
-        if (folder / name).is_symlink():
-            got = Described(f"one with the link {name} in it; remove the link")
+    for path in (folder / NEW, folder / READY, folder / UNFINISHED, *(folder / UNFINISHED).glob("*")):
+        if path.is_symlink():  # what is written into it would end up elsewhere
+            got = Described(f"one with the link {path.relative_to(folder)} in it; remove the link")
             raise bad_argument(SAVE, f"folder {folder}", "a folder whose parts are its own", got)
     check_folder(SAVE, "folder", folder)
 
