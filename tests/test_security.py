@@ -15,11 +15,12 @@ from pucl.data.sources import SOURCES, Archive, Source, md5_of
 from pucl.encoders.frozen.resolve import build
 from pucl.errors import InputError, RunWarning
 from pucl.formulas import is_formula, marked, unmarked
-from pucl.models.folder import NEW, READY, UNFINISHED, load_model, save_model
+from pucl.models.folder import UNFINISHED, load_model, save_model
 from pucl.models.folders import Folder, find_tables
 from pucl.models.model import Model
 from pucl.models.schema import Schema
 from pucl.models.scoring import score_to_file
+from pucl.models.swap import NEW, READY
 from pucl.texts.from_hf import TextNetwork
 
 RUN = (

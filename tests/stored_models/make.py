@@ -61,4 +61,5 @@ def make(name: str, into: Path = HERE, **options: Any) -> None:
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], **dict(option.split("=") for option in sys.argv[2:]))  # such as head=linear
+    given: dict[str, Any] = dict(option.split("=") for option in sys.argv[2:])  # such as head=linear
+    make(sys.argv[1], **given)
