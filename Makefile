@@ -38,12 +38,38 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The tests with the lowest versions that pyproject.toml allows, and with the newest of everything. The lowest torch is
+# the build for CUDA unless pip finds another one (several GB); the newest run keeps the torch of constraints.txt unless
+# told otherwise: make test-newest TORCH=torch. QUICK=1 leaves the slow tests out.
+.PHONY: test-lowest test-newest lock
+LOWEST := .venv-lowest/bin/python
+NEWEST := .venv-newest/bin/python
+TORCH  ?= $(shell grep '^torch==' constraints.txt)
+PARTS  := not cuda and not cluster$(if $(QUICK), and not slow)
+AGAIN  := -m pip install --quiet --disable-pip-version-check -e '.[plots,dev]'
+test-lowest:
+	test -x $(LOWEST) || $(PYTHON) -m venv .venv-lowest
+	$(LOWEST) $(AGAIN) -c constraints-lowest.txt
+	OMP_NUM_THREADS=1 $(LOWEST) -m pytest -m "$(PARTS)"
+
+test-newest:
+	test -x $(NEWEST) || $(PYTHON) -m venv .venv-newest
+	$(NEWEST) $(AGAIN) --upgrade --upgrade-strategy eager '$(TORCH)'
+	OMP_NUM_THREADS=1 $(NEWEST) -m pytest -m "$(PARTS)"
+
+# Renew constraints.txt: the newest versions of what CI installs, for the torch that it names.
+lock: | $(BIN)/python
+	.ci/lock $(BIN)/python
+
 # The documentation as a site that works offline, in site/; a warning is an error.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html. Search needs a server: $(PYTHON) -m http.server -d site, then http://localhost:8000"
 
 install: $(VENV)/.dev
+
+# What builds the package is held to the same versions, by the versions of pip that let a constraint do that.
+$(VENV)/.%: export PIP_CONSTRAINT := constraints.txt
 
 # The stamps are renewed only when what is installed changes.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
@@ -66,4 +92,4 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist site
+	rm -rf $(VENV) .venv-lowest .venv-newest .mypy_cache .ruff_cache .pytest_cache build dist site

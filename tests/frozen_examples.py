@@ -1,5 +1,7 @@
 """Rows, encoders and stand-in packages for the tests of frozen encoders."""
 
+import hashlib
+import io
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -129,16 +131,18 @@ def stand_in_timm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stand_in_torchvision(monkeypatch: pytest.MonkeyPatch, folder: Path, *, here: bool = True) -> None:
-    file = folder / "checkpoints" / "tiny-1234.pth"
+    content = io.BytesIO()
+    torch.save(published().state_dict(), content)
+    file = folder / "checkpoints" / f"tiny-{hashlib.sha256(content.getvalue()).hexdigest()[:8]}.pth"
     settings = SimpleNamespace(crop_size=[12], mean=(0.4, 0.4, 0.4), std=(0.3, 0.3, 0.3))
 
     def fetch(**_: Any) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(published().state_dict(), file)
+        file.write_bytes(content.getvalue())
 
     if here:
         fetch()
-    weights = SimpleNamespace(url="https://x/tiny-1234.pth", transforms=lambda: settings, get_state_dict=fetch)
+    weights = SimpleNamespace(url=f"https://x/{file.name}", transforms=lambda: settings, get_state_dict=fetch)
 
     def get_model_weights(name: str) -> Any:
         if name != "tiny":

@@ -21,7 +21,8 @@ def pucl(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[st
     [
         (("demo", "--seed", "abc"), "pucl demo: --seed must be a whole number; got 'abc'"),
         (("demo", "--seed", "-1"), "pucl demo: --seed must be a whole number ≥ 0; got -1"),
-        (("demo", "--sed", "1"), "(Possible options: --seed). Try 'python -m pucl demo --help'."),
+        (("demo", "--sed", "1"), " --seed"),  # the nearest option, in the words of typer or of click
+        (("demo", "--sed", "1"), "Try 'python -m pucl demo --help'."),
         (("demo", "--out", "/proc/nothing/here"), "--out must be a folder that can be written to"),
         (("list", "losess"), "unknown family 'losess': did you mean 'losses'?"),
         (("dmo",), "Did you mean 'demo'?"),

@@ -172,7 +172,10 @@ def test_options_that_are_not_there(pucl: Command) -> None:
     for words, message in (
         (
             ("fit", "--temprature", "1"),
-            "pucl fit: No such option: --temprature (Possible options: --temperature). Try ",
+            (
+                "pucl fit: No such option: --temprature (Possible options: --temperature). Try ",  # as typer says it
+                "pucl fit: No such option: --temprature Did you mean --temperature? Try ",
+            ),  # as click does
         ),
         (("fit", "people.csv", "--seed"), "pucl fit: Option '--seed' requires an argument. Try 'pucl fit --help'."),
         (("bench", "rnu"), "pucl bench: No such command 'rnu'. Did you mean 'run'? Try 'pucl bench --help'."),

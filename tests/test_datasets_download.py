@@ -123,6 +123,7 @@ def test_prepare_an_archive(server: Any, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_archive_that_is_none(server: Any, root: Path) -> None:
-    source = Source("mine", ("t",), "page", ("mine",), (), ("train",), Archive(f"{server.url}/a.tgz", None, "mine"))
+    archive = Archive(f"{server.url}/a.tgz", digest(CONTENT), "mine")
+    source = Source("mine", ("t",), "page", ("mine",), (), ("train",), archive)
     assert "cannot unpack it" in message(lambda: prepare(source))
-    assert not any(root.iterdir())
+    assert [path.name for path in root.iterdir()] == ["a.tgz"]  # the official file, which need not be fetched again

@@ -230,6 +230,10 @@ def test_torchvision_is_read_up_to_its_classifier(monkeypatch: pytest.MonkeyPatc
     check_stored(fitted, tmp_path, 7)
     with pytest.raises(InputError, match="torchvision has no model 'huge'"):
         PUClassifier(encoder="torchvision:huge", **QUICK).fit(images(), S)
+    (file,) = (tmp_path / "hub" / "checkpoints").iterdir()
+    file.write_bytes(file.read_bytes() + b"\0")
+    with pytest.raises(InputError, match="must be the published file .by the SHA-256 in its name.; got another or a"):
+        PUClassifier(encoder="torchvision:tiny", **QUICK).fit(images(), S)
 
 
 def test_transformers_are_pooled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

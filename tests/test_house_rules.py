@@ -17,7 +17,7 @@ PACKAGE = SRC / "pucl"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Data flows one way: a module may import from its own part and from parts of earlier lines only.
 LAYERS = (
-    ("errors", "files"),
+    ("errors", "files", "formulas"),
     ("deprecation",),
     ("registry", "labels", "seeds", "device", "weights", "cache"),
     ("distributed", "numerics"),

@@ -146,7 +146,7 @@ def test_a_folder_of_scores_keeps_its_manifest_when_another_process_takes_it(tmp
 
 
 def test_an_archive_that_a_killed_process_has_unpacked_but_not_removed(root: Path) -> None:
-    archive = Archive("http://127.0.0.1:9/a.tar", None, "mine")
+    archive = Archive("http://127.0.0.1:9/a.tar", "0" * 32, "mine")
     source = Source("mine", ("t",), "page", ("mine",), (File("x", "9dd4e461268c8034f5c8564e155c67a6"),), (), archive)
     (root / "mine").mkdir()
     (root / "mine" / "x").write_bytes(b"x")

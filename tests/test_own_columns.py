@@ -164,3 +164,19 @@ def test_sparse_rows_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         InputError, match="X must be a matrix of at most 10 values; got a sparse one of 60 × 2; reduce it"
     ):
         thin.predict(sparse.csr_matrix(x))
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_dates_that_are_categories_are_the_same_in_a_frame_and_in_a_file(declared: bool, tmp_path: Path) -> None:
+    months = np.array(["2024-01-01", "2024-02-01", "2024-03-01"])
+    frame = FRAME[["size"]].assign(month=months[np.arange(N) % 3])
+    path = tmp_path / "rows.csv"
+    frame.assign(known=S.astype(int)).to_csv(path, index=False)
+    if declared:  # a frame in which text is taken for dates
+        model = pucl.PUClassifier(random_state=0, time_limit=1e-3, categorical=["month"]).fit(frame, S)
+    else:
+        data = read(path, label="known", categorical=["month"])
+        model = pucl.PUClassifier(random_state=0, time_limit=1e-3).fit(data)
+    fitted = model.model_
+    found, expected = (fitted.logits(fitted.schema.rows(source)) for source in (path, frame))
+    np.testing.assert_array_equal(found, expected)

@@ -56,8 +56,11 @@ def images_as_text(images: Any, *, per_row: int = 5) -> str:
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
     """A live bar on the terminal, nothing in a pipe; yields the function to report with: (stage, share done)."""
     console = Console(stderr=True)
+    if not console.is_terminal:  # rich 13 and 14.0 end the line of a bar that is disabled
+        yield lambda _stage, _done: None
+        return
     columns = (TextColumn("{task.description:<42}"), BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f}%"))
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task("", total=1.0)
 
         def report(stage: str, done: float) -> None:

@@ -43,14 +43,14 @@ def prepare(source: Source, *, report: Report | None = None) -> bool:
     return True
 
 
-def fetch(url: str, target: Path, *, md5: str | None, report: Report | None = None) -> None:
+def fetch(url: str, target: Path, *, md5: str, report: Report | None = None) -> None:
     """Download `url` to `target` through ``target.part``, which a later call continues and a wrong checksum removes."""
     part = target.with_name(f"{target.name}.part")
     try:
         with made(part.parent), alone_at(part):
             _continue(url, part, report)
             actual = md5_of(part)
-            if md5 in (None, actual):
+            if actual == md5:
                 part.replace(target)
                 return
             part.unlink()
@@ -104,11 +104,7 @@ def _fetch_archive(source: Source, archive: Archive, report: Report | None) -> N
     except InUseError as error:
         raise InputError(f"{packed}: {error.strerror}") from error
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        reason = " ".join(str(error).split())
-        actual = md5_of(packed)
-        if archive.md5 is None:  # nothing says that it is the right file: fetch it anew next time
-            packed.unlink()
-        raise InputError(f"{packed}: cannot unpack it, found MD5 {actual}: {reason}") from error
+        raise InputError(f"{packed}: cannot unpack it: {' '.join(str(error).split())}") from error
 
 
 def _places(archive: Archive) -> tuple[Path, Path]:

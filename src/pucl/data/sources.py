@@ -21,10 +21,10 @@ class File:
 
 @dataclass(frozen=True)
 class Archive:
-    """A tar file that unpacks into `folder`; `md5` is None where no trustworthy one was published."""
+    """A tar file that unpacks into `folder`; one whose MD5 nobody has published is not fetched."""
 
     url: str
-    md5: str | None
+    md5: str
     folder: str
 
 
@@ -149,10 +149,13 @@ def _idx_files(url: str, *md5s: str) -> tuple[File, ...]:
 
 
 def _fast_ai(name: str, md5: str | None) -> Source:
-    """Imagenette or Imagewoof: the folders of all published sizes (the short side in pixels), the archive of one."""
+    """Imagenette or Imagewoof: the folders of all published sizes (the short side in pixels), the archive of one.
+
+    Without a checksum that can be trusted there is no archive, and people have to get it from its page.
+    """
     url = f"https://s3.amazonaws.com/fast-ai-imageclas/{name}2-160.tgz"
     folders = tuple(f"{name}2{size}" for size in ("-64", "-160", "-320", ""))
-    archive = Archive(url, md5, f"{name}2-160")
+    archive = None if md5 is None else Archive(url, md5, f"{name}2-160")
     page = "https://github.com/fastai/imagenette"
     return Source(name, ("imagenet2",), page, folders, splits=("train", "val"), archive=archive)
 

@@ -68,6 +68,10 @@ def check_out(folder: str | Path) -> None:
         if other:
             allowed = "new, empty or a model that is to be replaced"
             raise bad_argument(SAVE, f"folder {folder}", allowed, Described(f"one with {min(other)} in it"))
+    for path in (folder / NEW, folder / READY, folder / UNFINISHED, *(folder / UNFINISHED).glob("*")):
+        if path.is_symlink():  # what is written into it would end up elsewhere
+            got = Described(f"one with the link {path.relative_to(folder)} in it; remove the link")
+            raise bad_argument(SAVE, f"folder {folder}", "a folder whose parts are its own", got)
     check_folder(SAVE, "folder", folder)
 
 

@@ -143,7 +143,7 @@ def find_tables(source: str, owner: str, filesystem: Any = None) -> tuple[Folder
         name: time
         for name, time in folder.files(recursive=not pattern or "/" in pattern or "**" in pattern).items()
         if PurePosixPath(name).suffix.lower() in READ
-        and not any(part[0] in HIDDEN for part in name.split("/"))
+        and not any(part[:1] in HIDDEN for part in name.split("/"))
         and (not pattern or _fits(name.split("/"), pattern.split("/")))
     }
     if not found:

@@ -317,7 +317,12 @@ def _choices(content: Mapping[str, Any]) -> Choices:
             number(content["weight_decay"]),
         )  # fmt: skip
     encoder, labeller, head = (text(content[name]) for name in ("encoder", "labeller", "head"))
-    return Choices(encoder, labeller, head, training, optional(text, content["fine_tuned"]))
+    return Choices(encoder, labeller, head, training, optional(text, _fine_tuned(content["fine_tuned"])))
+
+
+def _fine_tuned(value: Any) -> Any:
+    """How encoder and head were fine-tuned; the first models say only whether they were, with labels that stay."""
+    return ("fixed labels" if value else None) if isinstance(value, bool) else value
 
 
 def _candidate(content: Mapping[str, Any], prior: PriorEstimate) -> CandidateScores:

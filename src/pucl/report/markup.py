@@ -10,8 +10,9 @@ from pucl.selection.scores import Estimate
 
 MAX_TEXTS = 60
 LONGEST_TEXT = 600
-# Control characters, which HTML does not allow, and halves of surrogate pairs, which UTF-8 does not.
-_INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+# Control characters, which HTML does not allow, halves of surrogate pairs, which UTF-8 does not, and marks that turn
+# the direction of all text after them.
+_INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -28,8 +29,8 @@ def visible(value: object) -> str:
 
 def shorten(value: object, max_length: int) -> str:
     """`value` as visible text of at most `max_length` characters, with an ellipsis where some were left out."""
-    text = visible(value)
-    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
+    text = str(value)
+    return visible(text) if len(text) <= max_length else f"{visible(text[: max_length - 1])}…"
 
 
 def escape(value: object) -> Markup:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -118,11 +119,14 @@ def _lists(array: Any, name: str, start: int) -> NDArray[np.float32]:
     return finite(flat.reshape(len(array), -1), start, column)
 
 
-def as_dates(table: Any) -> Any:
-    """An Arrow table whose columns of text are dates where all their values are, such as 2024-12-31 08:30."""
+def as_dates(table: Any, text: Sequence[str] = ()) -> Any:
+    """An Arrow table whose columns of text are dates where all their values are, such as 2024-12-31 08:30.
+
+    The columns of `text` stay as they are.
+    """
     pa, compute = need("pyarrow", "a frame"), need("pyarrow.compute", "a frame")
     for j, field in enumerate(table.schema):
-        if str(field.type) not in ("string", "large_string"):
+        if field.name in text or str(field.type) not in ("string", "large_string"):
             continue
         some = compute.drop_null(table.column(j).slice(0, 10 * LOOKED_AT)).slice(0, LOOKED_AT).to_pylist()
         if not some or not all(_ISO.fullmatch(text.strip()) for text in some):

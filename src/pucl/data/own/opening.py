@@ -45,7 +45,8 @@ def open_rows(
         id_column: the column with the ids of the rows.
         leave_out: columns that are not features, such as the label.
         drop: more of them, which the user names.
-        categorical: columns of a CSV file that are text even where they look like numbers.
+        categorical: columns of a CSV file that are text even where they look like numbers, and of a frame where they
+            look like dates.
         key: which array of a .npz file holds the rows; the only one when not given.
         size: images are resized to this many pixels, or to (height, width).
         skip_unreadable: leave out images that cannot be read, with a warning, instead of refusing the folder.
@@ -69,7 +70,7 @@ def open_rows(
         _left_out("a list of texts", columns=named, id_column=id_column)
         return texts.text_rows(source)
     elif is_frame(source):
-        table = with_parts(scan.scan_frame(source, dates=True))
+        table = with_parts(scan.scan_frame(source, dates=True, text=categorical))
     else:
         _left_out("an array", columns=named, id_column=id_column, drop=tuple(drop) or None)
         return arrays.array_rows(arrays.in_memory(source), kind=kind, name="source")

@@ -64,8 +64,11 @@ def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None =
     return _named_once(scan)
 
 
-def scan_frame(frame: Any, *, dates: bool = False) -> Scan:
-    """A pandas or polars frame, or an Arrow table; with `dates`, text that holds nothing but dates is taken as such."""
+def scan_frame(frame: Any, *, dates: bool = False, text: Sequence[str] = ()) -> Scan:
+    """A pandas or polars frame, or an Arrow table; with `dates`, text that holds nothing but dates is taken as such.
+
+    The columns of `text` stay text.
+    """
     pa = need("pyarrow", "a frame")
     try:
         if hasattr(frame, "iloc"):
@@ -75,7 +78,7 @@ def scan_frame(frame: Any, *, dates: bool = False) -> Scan:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(f"the frame cannot be read: {_one_line(error)}", owner=OWNER) from None
 
-    table = as_dates(table) if dates else table
+    table = as_dates(table, text) if dates else table
 
     def read(columns: list[str], size: int) -> Iterator[Any]:
         yield from table.select(columns).to_batches(max_chunksize=size)

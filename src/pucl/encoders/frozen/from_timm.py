@@ -41,6 +41,8 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
 def build(target: str, input_shape: Shape, **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
     timm = need("timm", f"encoder 'timm:{target}'")
+    if not timm.is_model(target.split(".", maxsplit=1)[0]):  # hf-hub:… and local-dir:… would be looked for elsewhere
+        raise InputError(f"timm has no model {target!r}; timm.list_models() has the names")
     return _with(timm.create_model(target, pretrained=False, num_classes=0), input_shape, **options)
 
 

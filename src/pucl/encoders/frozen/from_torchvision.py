@@ -1,5 +1,8 @@
 """``torchvision:NAME``: a network of torchvision with its published weights, up to its classifier."""
 
+import hashlib
+import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from pucl.encoders.shapes import Shape
 from pucl.errors import Described, InputError, bad_argument
 from pucl.weights import need, not_here
 
+HASHED = re.compile(r".+-([0-9a-f]{8,64})\.pth")  # the names of files have the beginning of their SHA-256
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # what torchvision calls the last part of its networks
 
 
@@ -27,7 +31,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
             raise not_here(owner, f"encoder 'torchvision:{target}'", f"no {file}")
         weights.get_state_dict(progress=False, check_hash=True)
     body = models.get_model(target, weights=None)
-    body.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
+    body.load_state_dict(torch.load(io.BytesIO(_checked(file, owner)), weights_only=True, map_location="cpu"))
     settings = weights.transforms()
     side = settings.crop_size if isinstance(settings.crop_size, int) else settings.crop_size[-1]
     options: dict[str, Any] = {
@@ -36,6 +40,18 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
         "std": [float(value) for value in settings.std],
     }
     return _with(body, input_shape, **options), options
+
+
+def _checked(file: Path, owner: str) -> bytes:
+    """The content of a file of weights, compared with its name before any of it is parsed.
+
+    Before torch 2.6, a file made for the purpose could run code in spite of `weights_only` (CVE-2025-32434).
+    """
+    data, named = file.read_bytes(), HASHED.fullmatch(file.name)
+    if named is None or not hashlib.sha256(data).hexdigest().startswith(named[1]):
+        got = Described(f"another or a damaged one ({len(data):,} bytes); delete it to fetch it again")
+        raise bad_argument(owner, str(file), "the published file (by the SHA-256 in its name)", got)
+    return data
 
 
 def build(target: str, input_shape: Shape, **options: Any) -> nn.Module:
