@@ -1,6 +1,6 @@
 """Rows with extreme numbers and odd labels: what every component is tried on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -153,6 +153,10 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
+# Only for what is to be tried on many rows: minutes for some, and a loss of all pairs would take days.
+LARGE: dict[str, Callable[[], Case]] = {"one row repeated 100 000 times": lambda: _repeated(MANY)}
+
+
 def _frozen(rows: NDArray[Any]) -> NDArray[Any]:
     rows.flags.writeable = False
     return rows
@@ -200,10 +204,3 @@ def frames() -> dict[str, Callable[[], Case]]:
         "only missing values": lambda: Case(pd.DataFrame({"a": [None] * N, "b": [np.nan] * N}), s),
         "only ids": lambda: Case(pd.DataFrame({"a": different}), s),
     }
-
-
-def every(select: str = "") -> Iterator[tuple[str, Case]]:
-    """The cases with this in their name, made one by one."""
-    for name, make in CASES.items():
-        if select in name:
-            yield name, make()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import expit
-from torch import Generator, Tensor
+from torch import Tensor
 
 import pucl
 from pucl.baselines import settings_of
@@ -18,7 +18,6 @@ from pucl.heads.tuning import TuneConfig
 from pucl.pseudo_labels import PseudoLabels, labellers
 from pucl.registry import Entry, entries
 from pucl.selection.thresholds import recall_threshold
-from pucl.views import make_view
 from extremes.trial import Component, Output
 
 PRIOR = 0.4
@@ -27,7 +26,7 @@ TRAINED = {"encoder": "mlp", "epochs": 1, "batch_size": 32, "labeller": "cvir", 
 # Settings of baselines that take time, and how little of it will do here.
 FAST: Mapping[str, Any] = {
     "epochs": 1, "steps": 2, "bags": 3, "rounds": 1, "warm_up": 1, "warm_up_epochs": 1, "pretrain_epochs": 1,
-    "episodes": 1, "features": 32,
+    "episodes": 1, "features": 32, "first_epochs": 1, "first_steps": 2, "inner": 1, "growing": 1,
 }  # fmt: skip
 
 
@@ -204,12 +203,6 @@ def baseline(entry: Entry, rows: Any, s: Any) -> Iterator[Output]:
         yield Output("logits", scorer(x), (_n(rows),))
 
 
-def view(name: str, rows: Any, _s: Any) -> Iterator[Output]:
-    """A view of finite rows."""
-    x = _tensor(rows).float()
-    yield Output("view", make_view(name)(x, Generator().manual_seed(0)), tuple(x.shape))
-
-
 def scores(rows: Any, s: Any) -> Iterator[Output]:
     """Scores of a classifier without negatives."""
     found = pucl.pu_scores(rows[:, 0], s, prior=PRIOR)
@@ -291,7 +284,6 @@ def _over(family: str, form: str, function: Any, *, by_entry: bool = False) -> d
 @cache
 def components() -> dict[str, Component]:
     """All of them by name; estimators and readers of tables first."""
-    views = {name: entry for name, entry in entries("views").items() if {"table", "vector"} & {*entry.inputs}}
     return {
         **tables(),
         "PseudoLabeller": labeller_estimator,
@@ -304,7 +296,6 @@ def components() -> dict[str, Component]:
         **_over("losses", "loss", loss),
         **_over("risks", "risk", risk),
         **_over("baselines", "baseline", baseline, by_entry=True),
-        **{f"view {name}": partial(view, name) for name in views},
         "pu_scores": scores,
         "threshold_curve": curve,
         "select": selected,
