@@ -79,8 +79,7 @@ def test_what_was_mended(component: str, case: str) -> None:
 def test_an_error_names_row_and_column(component: str, case: str) -> None:
     outcome = tried(component.replace("pseudo_label auto", "pseudo_label stacked"), case)
     assert outcome.end == REFUSED
-    row = "5" if component == "prior km2" else "17"  # of the sample of P or U
-    assert f"NaN or infinity in 1 rows, first {17 if row == '17' else 17}, column 2" in outcome.why
+    assert "NaN or infinity in 1 rows, first 17, column 2" in outcome.why
 
 
 def test_an_error_of_a_table_names_row_and_column() -> None:
@@ -132,17 +131,16 @@ def test_numbers_near_one_stay_as_they_are() -> None:
     assert in_range(zero) is zero
 
 
-@pytest.mark.parametrize("exponent", [-1060, -140, -60, 60, 126, 1000])
+@pytest.mark.parametrize("exponent", [-1000, -120, -60, 60, 120, 1000])
 def test_a_power_of_two_rounds_nothing(exponent: int) -> None:
-    rows = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64).round(decimals=3)
-    for dtype in (torch.float64,) if abs(exponent) > 126 else (torch.float64, torch.float32):
+    rows = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64).float().double()
+    for dtype in (torch.float64,) if abs(exponent) > 120 else (torch.float64, torch.float32):
         near = rows.to(dtype).double()
         far = torch.ldexp(near, torch.tensor(exponent // 2)) * 2.0 ** (exponent - exponent // 2)
         back = in_range(far.to(dtype)).double()
-        digits = max(1, 1060 + 20 + exponent) if exponent < -1000 else None
         assert 0.5 <= float(back.abs().max()) <= 1
         ratio = back / near
-        assert float(ratio.max() / ratio.min()) == pytest.approx(1.0, abs=0 if digits is None else 1e-3)
+        assert float(ratio.max()) == float(ratio.min())
         columns = columns_in_range(far.numpy())
         assert (np.abs(columns).max(axis=0) >= 0.5).all() and (np.abs(columns).max(axis=0) <= 1).all()
 
@@ -179,9 +177,9 @@ def test_heads_take_embeddings_of_any_type(method: str, dtype: torch.dtype) -> N
     z, s = embeddings()
     pseudo = PseudoLabels.from_probability((z[:, 0] > 0) * 0.8 + 0.1, torch.from_numpy(s))
     narrow = z.to(dtype)
+    head, reference = (pucl.fit_head(rows, s, pseudo, method=method) for rows in (narrow, narrow.float()))
     with torch.no_grad():
-        found = pucl.fit_head(narrow, s, pseudo, method=method)(narrow)
-        expected = pucl.fit_head(narrow.float(), s, pseudo, method=method)(narrow.float())
+        found, expected = head(narrow), reference(narrow.float())
     assert ((found > 0) == (expected > 0)).float().mean() > 0.95
 
 

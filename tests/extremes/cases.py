@@ -201,6 +201,6 @@ def frames() -> dict[str, Callable[[], Case]]:
         "NaN column": with_(c=np.full(N, np.nan)),
         "inf in a column": with_(c=np.where(np.arange(N) == 17, np.inf, rows[:, 2])),
         "only categories of one value": lambda: Case(pd.DataFrame({"a": one, "b": one}), s),
-        "only missing values": lambda: Case(pd.DataFrame({"a": [None] * N, "b": [np.nan] * N}), s),
+        "a table of only missing values": lambda: Case(pd.DataFrame({"a": [None] * N, "b": [np.nan] * N}), s),
         "only ids": lambda: Case(pd.DataFrame({"a": different}), s),
     }
