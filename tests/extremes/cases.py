@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "offset 1e8": _changed(lambda rows: rows + 1e8),
     "offset 1e8, float32": _changed(lambda rows: (rows + 1e8).astype(np.float32)),
     "offset 1e15": _changed(lambda rows: rows + 1e15),
-    "no variance after standardising": _changed(lambda rows: (1 + rows * 1e-9)),
+    "no variance after standardising": _changed(lambda rows: 1 + rows * 1e-9),
     "a constant column": _with_column(7.0),
     "a constant column 1e30": _with_column(1e30),
     "a column constant but for one": _with_column((np.arange(N) == 40) * 1.0),
@@ -127,7 +127,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "more columns than rows": lambda: Case(*plain(60, 200)),
     "duplicate rows": _changed(lambda rows: rows[np.arange(N) // 2 % 20 + 20 * (np.arange(N) % 2)]),
     "P and U share rows": _changed(lambda rows: rows[np.arange(N) % 20]),
-    "one row repeated 2000 times": lambda: _repeated(2000),
+    "one row repeated 2000 times": partial(_repeated, 2000),
     "one mode": _one_mode,
     "two different rows": _two_rows,
     "one row differs": _changed(lambda rows: np.where((np.arange(N) == 40)[:, None], rows, 1.0)),
@@ -142,7 +142,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "4 rows": _labelled(2, 4),
     "3 rows": _labelled(1, 3),
     "2 rows": _labelled(1, 2),
-    "all columns constant": _changed(lambda rows: np.ones_like(rows)),
+    "all columns constant": _changed(np.ones_like),
     "all zero": _changed(np.zeros_like),
     "NaN in one row": _with_cell(np.nan),
     "inf in one row": _with_cell(np.inf),
@@ -154,7 +154,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 # Only for what is to be tried on many rows: minutes for some, and a loss of all pairs would take days.
-LARGE: dict[str, Callable[[], Case]] = {"one row repeated 100 000 times": lambda: _repeated(MANY)}
+LARGE: dict[str, Callable[[], Case]] = {"one row repeated 100 000 times": partial(_repeated, MANY)}
 
 
 def _frozen(rows: NDArray[Any]) -> NDArray[Any]:

@@ -12,13 +12,13 @@ from scipy.special import expit
 from torch import Tensor
 
 import pucl
+from extremes.trial import Component, Output
 from pucl.baselines import settings_of
 from pucl.heads.finetune import self_train
 from pucl.heads.tuning import TuneConfig
 from pucl.pseudo_labels import PseudoLabels, labellers
 from pucl.registry import Entry, entries
 from pucl.selection.thresholds import recall_threshold
-from extremes.trial import Component, Output
 
 PRIOR = 0.4
 QUICK = {"encoder": "raw", "labeller": "cvir", "head": "linear"}

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from extremes.cases import Case
 from pucl.data.own.rules import ColumnWarning
 from pucl.errors import InputError, RunWarning
-from extremes.cases import Case
 
 FINITE, REFUSED, FAILED = "finite", "refused", "failed"
 SLOW = 60.0  # seconds that a trial may take
@@ -55,14 +55,18 @@ def trial(name: str, component: Component, case_name: str, case: Case) -> Outcom
             end, why = (FAILED, "; ".join(problems[:3])) if problems else (FINITE, "")
         except InputError as refusal:
             end, why = _judged(refusal)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             frame = next((f for f in reversed(traceback.extract_tb(error.__traceback__)) if "pucl" in f.filename), None)
             place = f" at {frame.filename.rsplit('/pucl/')[-1]}:{frame.lineno}" if frame else ""
-            end, why = FAILED, f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}{place}"
+            end, why = (
+                FAILED,
+                f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}{place}",
+            )
     foreign = [each for each in caught if not _is_ours(each)]
     if foreign:
         first = foreign[0]
-        text = f"{first.category.__name__}: {first.message} ({first.filename.rsplit('site-packages/')[-1].rsplit('/pucl/')[-1]}:{first.lineno})"
+        place = first.filename.rsplit("site-packages/")[-1].rsplit("/pucl/")[-1]
+        text = f"{first.category.__name__}: {first.message} ({place}:{first.lineno})"
         end, why = FAILED, f"{why}; {text}".lstrip("; ")
     seconds = time.process_time() - began
     if seconds > SLOW:

@@ -66,7 +66,9 @@ def check_sample(owner: str, name: str, values: Any, ndim: int) -> Array:
     finite = np.isfinite(array).reshape(len(array), -1).all(1)
     if not finite.all():
         row = int((~finite).argmax())
-        got = Described(f"NaN or infinity in {int((~finite).sum())} rows, first {place_of(row, np.isfinite(array[row]))}")
+        got = Described(
+            f"NaN or infinity in {int((~finite).sum())} rows, first {place_of(row, np.isfinite(array[row]))}"
+        )
         raise bad_argument(owner, name, "finite", got)
     return array
 

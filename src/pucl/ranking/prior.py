@@ -175,7 +175,7 @@ def _sample_for(entry: Entry, rows: Tensor, labelled: Bools, negative: Bools | N
     if rows.ndim == 1:
         return np.asarray(rows.double().cpu().numpy())
     positive = torch.from_numpy(labelled).to(rows.device)
-    points = ranked_directions(OWNER, _floats(rows), positive, centred=True, whitening=None)
+    points = ranked_directions(OWNER, _floats(in_range(rows)), positive, centred=True, whitening=None)
     known = None if negative is None else torch.from_numpy(negative).to(rows.device)
     draw = kernel_draw(OWNER, points, positive, prior=None, seed=seed, rounds=0, folds=folds, negative=known)
     score = draw.score
