@@ -76,7 +76,7 @@ def _one_mode() -> Case:
 
 
 def _scales(rows: NDArray[Any]) -> NDArray[Any]:
-    return rows * np.array([1e30, 1e-30, 1.0, 1e15, 1e-15])
+    return np.asarray(rows * np.array([1e30, 1e-30, 1.0, 1e15, 1e-15]))
 
 
 def _missing_rows(rows: NDArray[Any]) -> NDArray[Any]:
@@ -175,11 +175,14 @@ def frames() -> dict[str, Callable[[], Case]]:
         return lambda: Case(pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1], **columns}), s)
 
     one, different = np.array(["same"] * N, dtype=object), np.array([f"id{i}" for i in range(N)], dtype=object)
-    sometimes = np.where(np.arange(N) % 3 == 0, None, words)
+    third = np.arange(N) % 3 == 0
+    sometimes, same_or_none = (
+        [None if gone else text for gone, text in zip(third, texts, strict=True)] for texts in (words, one)
+    )
     return {
         "frame": with_(c=words),
         "a category of one value": with_(c=one),
-        "a category of one value or none": with_(c=np.where(np.arange(N) % 3 == 0, None, one)),
+        "a category of one value or none": with_(c=same_or_none),
         "a category with all values different": with_(c=different),
         "P is a category": with_(c=np.where(s, "yes", "no").astype(object)),
         "P is a number": with_(c=s * 1.0),

@@ -21,8 +21,8 @@ from pucl.registry import Entry, entries
 from pucl.selection.thresholds import recall_threshold
 
 PRIOR = 0.4
-QUICK = {"encoder": "raw", "labeller": "cvir", "head": "linear"}
-TRAINED = {"encoder": "mlp", "epochs": 1, "batch_size": 32, "labeller": "cvir", "head": "linear"}
+QUICK: dict[str, Any] = {"encoder": "raw", "labeller": "cvir", "head": "linear"}
+TRAINED: dict[str, Any] = {"encoder": "mlp", "epochs": 1, "batch_size": 32, "labeller": "cvir", "head": "linear"}
 # Settings of baselines that take time, and how little of it will do here.
 FAST: Mapping[str, Any] = {
     "epochs": 1, "steps": 2, "bags": 3, "rounds": 1, "warm_up": 1, "warm_up_epochs": 1, "pretrain_epochs": 1,
@@ -58,7 +58,7 @@ def classifier(rows: Any, s: Any, **how: Any) -> Iterator[Output]:
     yield Output("score", model.score(rows, s), (), 0.0, 1.0)
     if not model.prior_is_bound_:
         report = model.score_report(rows, s)
-        yield Output("score_report", [report.auc.value, report.f1.value, report.precision.value], (3,), 0.0, 1.0)
+        yield Output("score_report", [report.pu_auc.value, report.recall.value, report.found.value], (3,), 0.0, 1.0)
     yield Output("summary", [float("nan in" in model.summary())], (1,), 0, 0)
 
 
@@ -177,9 +177,9 @@ def loss(name: str, rows: Any, s: Any) -> Iterator[Output]:
     """An objective and its gradient."""
     z1, z2 = _leaf(_tensor(rows)), _leaf(_tensor(rows).flip(0))
     entry = entries("losses")[name]
-    more = {"mixing": 0.5} if name == "mcl" else {}
-    value = pucl.contrastive_loss(name, z1, z2, s, prior=PRIOR if entry.needs_prior else None, **more)
-    value.backward()
+    prior, mixing = PRIOR if entry.needs_prior else None, 0.5 if name == "mcl" else None
+    value = pucl.contrastive_loss(name, z1, z2, s, prior=prior, mixing=mixing)
+    value.backward()  # type: ignore[no-untyped-call]
     yield Output("loss", value, ())
     yield Output("gradient", z1.grad, tuple(z1.shape))
 
@@ -188,7 +188,7 @@ def risk(name: str, rows: Any, s: Any) -> Iterator[Output]:
     """A risk and its gradient."""
     logits = _leaf(_tensor(rows)[:, 0])
     value = pucl.pu_risk(name, logits, s, prior=PRIOR)
-    value.backward()
+    value.backward()  # type: ignore[no-untyped-call]
     yield Output("risk", value, ())
     yield Output("gradient", logits.grad, (len(logits),))
 

@@ -42,7 +42,8 @@ def as_tensor(values: Any) -> Tensor:
 
 def check_finite(owner: str, argument: str, rows: Tensor) -> None:
     """No row holds NaN or infinity, or one error that counts such rows and names the first, with its column."""
-    finite = torch.cat([torch.isfinite(piece).reshape(len(piece), -1).all(dim=1) for piece in pieces(rows)])
+    matrix = rows[:, None] if rows.ndim == 1 else rows
+    finite = torch.cat([torch.isfinite(piece).flatten(1).all(dim=1) for piece in pieces(matrix)])
     bad = (~finite).nonzero().flatten()
     if len(bad):
         row = int(bad[0])

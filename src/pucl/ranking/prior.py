@@ -152,7 +152,7 @@ def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "floating-point embeddings (n, k) or scores (n,)", got)
     rows = rows.float() if rows.dtype in (torch.bfloat16, torch.float16) else rows
-    check_finite(OWNER, "z", rows[:, None] if rows.ndim == 1 else rows)
+    check_finite(OWNER, "z", rows)
     labelled = check_labels(s, n_rows=len(rows), owner=OWNER)
     if bool((rows == rows[0]).all()):
         raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
