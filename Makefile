@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo quick test test-cuda test-cluster docs install lint types pytest format clean
+.PHONY: demo quick test test-cuda test-cluster extremes docs install lint types pytest format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pucl demo
@@ -23,6 +23,10 @@ test-cuda: $(VENV)/.dev
 test-cluster: $(VENV)/.cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_docs.py -k large-data
+
+# Before a change of anything that computes: every component on extreme numbers, about ten minutes. `make test` has a part.
+extremes: $(VENV)/.dev
+	cd tests && PYTHONPATH=../src OMP_NUM_THREADS=1 ../$(BIN)/python -m extremes
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -143,7 +143,7 @@ Z = torch.randn(4, 3)
         ({"z2": Z.double()}, "z2 must be of the same dtype as z1"),
         (
             {"z1": Z.where(torch.arange(4)[:, None] != 2, torch.nan)},
-            "z1 must be finite; got NaN or infinity in rows [2]",
+            "z1 must be finite; got NaN or infinity in 1 rows, first 2, column 0",
         ),
         ({"z1": Z[0], "z2": Z[0]}, "z1 must be a floating-point tensor of shape (n, d)"),
         ({"name": "dcl"}, "pucl.contrastive_loss('dcl'): prior must be a number strictly between 0 and 1; got None"),

@@ -9,8 +9,10 @@ import torch
 from torch import Generator, Tensor
 
 from pucl.encoders import inputs
-from pucl.encoders.inputs import Standardise, as_rows, check_finite, to_float
+from pucl.encoders.inputs import Standardise, as_rows, to_float
 from pucl.errors import InputError
+from pucl.numerics import floats
+from pucl.numerics.floats import check_finite
 
 
 def constants(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,7 +42,7 @@ def sets() -> dict[str, Tensor]:
 @pytest.mark.parametrize("kind", sets())
 @pytest.mark.parametrize("piece", [1, 100, 1 << 22])
 def test_standardise_in_pieces_equals_the_whole(kind: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "PIECE", piece)
+    monkeypatch.setattr(floats, "PIECE", piece)
     x = sets()[kind]
     found, (mean, spread) = Standardise.of(x), constants(x)
     assert found.mean.shape == mean.shape and found.mean.dtype == found.scale.dtype == torch.float32
@@ -51,7 +53,7 @@ def test_standardise_in_pieces_equals_the_whole(kind: str, piece: int, monkeypat
 def test_standardise_of_images_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     x = sets()["uint8 images"]
     whole = Standardise.of(x)
-    monkeypatch.setattr(inputs, "PIECE", 1)
+    monkeypatch.setattr(floats, "PIECE", 1)
     pieced = Standardise.of(x)
     assert torch.equal(whole.mean, pieced.mean) and torch.equal(whole.scale, pieced.scale)
     black = Standardise.of(torch.full((7, 1, 3, 3), 83, dtype=torch.uint8))
@@ -70,7 +72,7 @@ def test_no_float_copy_of_the_whole_set(monkeypatch: pytest.MonkeyPatch) -> None
         seen.append(x.numel())
         return isfinite(x)
 
-    monkeypatch.setattr(inputs, "PIECE", 70)
+    monkeypatch.setattr(floats, "PIECE", 70)
     monkeypatch.setattr(inputs, "in_float64", note_convert)
     monkeypatch.setattr(torch, "isfinite", note_isfinite)
     x = torch.rand(50, 1, 4, 5)
@@ -83,7 +85,7 @@ def test_no_float_copy_of_the_whole_set(monkeypatch: pytest.MonkeyPatch) -> None
 def test_memory_map_is_neither_copied_nor_warned_about(
     dtype: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "PIECE", 100)
+    monkeypatch.setattr(floats, "PIECE", 100)
     saved: np.ndarray[Any, Any] = np.random.default_rng(0).integers(256, size=(40, 3, 4, 5)).astype(dtype)
     np.save(tmp_path / "x.npy", saved)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -102,9 +104,9 @@ def test_memory_map_is_neither_copied_nor_warned_about(
 
 @pytest.mark.parametrize("piece", [1, 8, 1 << 22])
 def test_rows_that_are_not_finite_are_counted_over_all_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "PIECE", piece)
+    monkeypatch.setattr(floats, "PIECE", piece)
     x = np.ones((9, 4), dtype=np.float32)
     x[5, 1], x[8, 0], x[8, 3] = np.nan, np.inf, -np.inf
-    with pytest.raises(InputError, match="^test: x must be finite; got NaN or infinity in 2 rows, first 5$"):
+    with pytest.raises(InputError, match="^test: x must be finite; got NaN or infinity in 2 rows, first 5, column 1$"):
         as_rows(x, owner="test")
     assert len(as_rows(x[:5], owner="test")) == 5

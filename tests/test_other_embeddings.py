@@ -139,7 +139,7 @@ MATRIX = "a floating-point matrix (n, k)"
         (GOOD, "other_embeddings must be a list of matrices; got Tensor"),
         (GOOD.numpy(), "other_embeddings must be a list of matrices; got ndarray"),
         ("raw", "other_embeddings must be a list of matrices; got str"),
-        ([GOOD, HOLE], "other_embeddings[1] must be finite; got NaN or infinity in 1 rows, first 7"),
+        ([GOOD, HOLE], "other_embeddings[1] must be finite; got NaN or infinity in 1 rows, first 7, column 0"),
         ([GOOD, GOOD[:, 0]], f"other_embeddings[1] must be {MATRIX}; got torch.float32 of shape (40,)"),
         ([GOOD, GOOD.long()], f"other_embeddings[1] must be {MATRIX}; got torch.int64 of shape (40, 3)"),
         ([GOOD, torch.ones(40, 2)], "other_embeddings[1] must be at least two different rows; got all rows equal"),

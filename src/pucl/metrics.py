@@ -26,7 +26,8 @@ class Evaluation:
 
 def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Evaluation:
     """Compare logits with the truth y, as bool, {0, 1} or {-1, 1}; a row counts as positive above `threshold`."""
-    truth, score = _truth(y), np.asarray(logits, dtype=np.float64)
+    values = logits.detach().cpu().double() if hasattr(logits, "detach") else logits
+    truth, score = _truth(y), np.asarray(values, dtype=np.float64)
     if truth.ndim != 1 or truth.shape != score.shape:
         got = Described(f"shapes {truth.shape} and {score.shape}")
         raise bad_argument(OWNER, "y and logits", "two vectors of the same length", got)
@@ -42,7 +43,7 @@ def evaluate(y: Any, logits: Any, *, threshold: float = 0.0) -> Evaluation:
 
 
 def _truth(y: Any) -> NDArray[np.bool_]:
-    values = np.asarray(y)
+    values = np.asarray(y.detach().cpu() if hasattr(y, "detach") else y)
     distinct = set(np.unique(values).tolist())
     if not (distinct <= {0, 1} or distinct <= {-1, 1}):
         raise bad_argument(OWNER, "y", "bool, {0, 1} or {-1, 1}", Described(f"the values {sorted(distinct)[:4]}"))

@@ -53,7 +53,8 @@ def rank_pruning(problem: PUProblem, settings: ProbabilitySettings = DEFAULT) ->
 
 def unlabelled_rate(probability: Tensor, labelled: Tensor) -> float:
     """ρ₁: of the rows that look as labelled as P does on average, the share that is not."""
-    high = probability >= probability[labelled].mean()
+    of_p = probability[labelled]
+    high = probability >= of_p.mean().minimum(of_p.max())  # the mean of equal numbers may be rounded up
     return min(float((high & ~labelled).sum() / high.sum()), CEILING)
 
 

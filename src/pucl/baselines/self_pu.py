@@ -305,6 +305,7 @@ def settings_after(settings: Settings, begun: int) -> LaterSettings:
 
 def hold_out_unlabelled(problem: PUProblem, share: float) -> tuple[PUProblem, PUProblem]:
     """The problem without some rows of U, and those."""
+    problem.check_two(problem.unlabelled)
     rows = problem.unlabelled.cpu()
     count = min(max(1, round(share * len(rows))), len(rows) - 1)
     held = rows[torch.randperm(len(rows), generator=problem.drawing("held out"))[:count]].to(problem.device)

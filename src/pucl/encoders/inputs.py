@@ -1,17 +1,14 @@
 """Inputs of networks: uint8 images or float rows as floats of zero mean and unit spread."""
 
-import math
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument
+from pucl.numerics.floats import CONSTANT, TINY, as_float32, as_tensor, pieces
 
 ROWS = "images (n, c, h, w) or rows (n, d)"
-PIECE = 1 << 22  # numbers looked at together, so that a large set needs no second copy of itself
 
 
 def as_rows(x: Any, *, owner: str) -> Tensor:
@@ -20,19 +17,15 @@ def as_rows(x: Any, *, owner: str) -> Tensor:
     uint8 and float32 arrays are not copied, so a memory-mapped file stays on the disk. They may be read-only: never
     write into the result.
     """
-    with warnings.catch_warnings():  # torch has no read-only tensors and says so; rows are only ever read
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
-        try:
-            rows = torch.as_tensor(x)
-        except (TypeError, ValueError):
-            raise bad_argument(owner, "x", f"{ROWS} of numbers", Described(_content(x))) from None
+    try:
+        rows = as_tensor(x)
+    except (TypeError, ValueError):
+        raise bad_argument(owner, "x", f"{ROWS} of numbers", Described(_content(x))) from None
     if rows.ndim not in (2, 4):
         raise bad_argument(owner, "x", ROWS, Described(f"shape {tuple(rows.shape)}"))
     if rows.dtype == torch.uint8:
         return rows
-    rows = rows.to(torch.float32)
-    check_finite(owner, "x", rows)
-    return rows
+    return as_float32(owner, "x", rows)
 
 
 def _content(x: Any) -> str:
@@ -41,26 +34,12 @@ def _content(x: Any) -> str:
     return "texts" if isinstance(first, str) else f"{type(first).__name__} values"
 
 
-def check_finite(owner: str, argument: str, rows: Tensor) -> None:
-    """No row holds NaN or infinity, or one error that counts such rows and names the first."""
-    finite = torch.cat([torch.isfinite(piece).flatten(1).all(dim=1) for piece in pieces(rows)])
-    bad = (~finite).nonzero().flatten()
-    if len(bad):
-        got = Described(f"NaN or infinity in {len(bad)} rows, first {int(bad[0])}")
-        raise bad_argument(owner, argument, "finite", got)
-
-
 def check_sides(encoder: str, input_shape: tuple[int, ...], smallest: int) -> None:
     """Both sides of the images (c, h, w) have at least `smallest` pixels, or one error that says so."""
     height, width = input_shape[1:]
     if min(height, width) < smallest:
         allowed = f"images of at least {smallest} × {smallest} pixels"
         raise bad_argument(f"encoder {encoder!r}", "x", allowed, Described(f"images of {height} × {width}"))
-
-
-def pieces(rows: Tensor) -> Iterator[Tensor]:
-    """The rows in order, as views of about `PIECE` numbers and at least one row each."""
-    yield from torch.split(rows, max(1, PIECE // max(1, math.prod(rows.shape[1:]))))
 
 
 def to_float(x: Tensor) -> Tensor:
@@ -81,7 +60,7 @@ class Standardise(nn.Module):
 
     @classmethod
     def of(cls, x: Tensor) -> "Standardise":
-        """Constants computed from the training rows; a constant channel or feature keeps scale 1.
+        """Constants computed from the training rows; a constant channel or feature keeps scale 1, whatever its unit.
 
             m = k + Σ (x − k) / n,    scale² = Σ (x − k)² / n − (m − k)²
 
@@ -101,8 +80,10 @@ class Standardise(nn.Module):
         count = x.numel() // max(1, near.numel())
         shift = total / count
         spread = (square / count - shift**2).clamp(min=0).sqrt() / unit
-        spread = torch.where(spread > 1e-12, spread, torch.ones_like(spread))
-        return cls(((near + shift) / unit)[0].to(torch.float32), spread[0].to(torch.float32))
+        mean = (near + shift) / unit
+        constant = (spread <= CONSTANT * mean.abs()) | (spread <= TINY)
+        spread = torch.where(constant, torch.ones_like(spread), spread)
+        return cls(mean[0].to(torch.float32), spread[0].to(torch.float32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Standardised rows, of the shape of `x`."""

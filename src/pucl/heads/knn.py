@@ -51,7 +51,7 @@ class NearestNeighbours(StoredHead):
     @torch.no_grad()
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k), a batch of rows at a time."""
-        whitened = Whitening(self.mean, self.axes)(z)
+        whitened = Whitening(self.mean, self.axes)(z.to(self.rows.dtype))
         if torch.compiler.is_compiling():  # a graph for any number of rows has no loop over them
             votes = self._positive_votes(whitened)
         else:

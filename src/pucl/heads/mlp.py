@@ -33,7 +33,7 @@ class MLPHead(StoredHead):
 
     def forward(self, z: Tensor, keep: Tensor | None = None) -> Tensor:
         """Logits (n,) of embeddings (n, k); `keep` multiplies the hidden units (n, hidden), for dropout."""
-        hidden: Tensor = self.inner(z * self.scale)
+        hidden: Tensor = self.inner(z.to(self.outer.weight.dtype) * self.scale)
         logits: Tensor = self.outer(hidden if keep is None else hidden * keep)
         return logits.squeeze(1)
 

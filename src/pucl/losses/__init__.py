@@ -17,6 +17,7 @@ from pucl.errors import Described, bad_argument, check_positive, check_share, si
 from pucl.labels import as_labels, batch_labels
 from pucl.losses.pairs import Pairs
 from pucl.losses.partition import Implementation
+from pucl.numerics.floats import check_finite
 from pucl.registry import check_options, get
 
 OWNER = "pucl.contrastive_loss"
@@ -161,9 +162,7 @@ def _check_views(owner: str, z1: Tensor, z2: Tensor) -> None:
 
 def _check_values(z1: Tensor, z2: Tensor, together: bool) -> None:
     for name, z in (("z1", z1), ("z2", z2)):
-        bad = (~torch.isfinite(z).all(dim=1)).nonzero().flatten().tolist()
-        if bad:
-            raise bad_argument(OWNER, name, "finite", Described(f"NaN or infinity in rows {bad}"))
+        check_finite(OWNER, name, z)
     sizes = gather(torch.tensor([len(z1)], device=z1.device)).tolist() if together else [len(z1)]
     if len(set(sizes)) > 1:
         raise bad_argument(OWNER, "z1", "of the same length on every process", Described(f"lengths {sizes}"))

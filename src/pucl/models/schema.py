@@ -274,9 +274,10 @@ def _embeddings(matrix: NDArray[Any]) -> bool:
     """Whether a matrix looks like embeddings rather than a table."""
     if matrix.dtype.kind != "f" or not np.isfinite(matrix).all():
         return False
-    length = np.linalg.norm(matrix.astype(np.float64), axis=1)
     if matrix.shape[1] >= MANY:
         return True
+    largest = np.abs(matrix).max()
+    length = np.linalg.norm(matrix.astype(np.float64) / (largest or 1), axis=1)  # no square may overflow
     same = matrix.shape[1] > 2 and bool(np.ptp(length) <= SAME_NORM * length.max())
     return same and bool((matrix % 1 != 0).any())  # categories as columns of zeros and ones have one norm, too
 

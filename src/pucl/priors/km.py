@@ -102,6 +102,7 @@ class KernelMeanCurve:
 def _widest_apart(p: Array, u: Array) -> tuple[float, Array]:
     """The width of the largest MMD among the candidates, and its kernel matrix, rows of U first."""
     rows = np.concatenate([u, p])
+    rows = rows - np.median(rows, axis=0)  # far from 0 the differences between rows would be lost to rounding
     square = (rows**2).sum(1)
     distance = np.maximum(square[:, None] + square - 2 * rows @ rows.T, 0)
     median = float(np.sqrt(np.median(distance) or distance.mean()))

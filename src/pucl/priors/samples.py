@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.errors import Described, bad_argument
+from pucl.numerics.floats import place_of, power_near
 
 Array = NDArray[np.float64]
 
@@ -34,12 +35,16 @@ def check_scores(
 
 
 def check_points(owner: str, positive: Any, unlabelled: Any) -> tuple[Array, Array]:
-    """Both samples as matrices (n, k) of finite numbers with the same k and two different rows, or one error."""
+    """Both samples as matrices (n, k) of finite numbers with the same k and two different rows, or one error.
+
+    Numbers that are all tiny or huge come times a power of 2, see `in_range`: estimators look at ratios of distances.
+    """
     p, u = check_sample(owner, "positive", positive, 2), check_sample(owner, "unlabelled", unlabelled, 2)
     if p.shape[1] != u.shape[1]:
         raise bad_argument(owner, "unlabelled", f"of {p.shape[1]} columns, as positive", Described(f"{u.shape[1]}"))
     _check_spread(owner, p, u)
-    return p, u
+    factors = power_near(max(float(np.abs(p).max()), float(np.abs(u).max())))
+    return (p, u) if factors is None else (p * factors[0] * factors[1], u * factors[0] * factors[1])
 
 
 def principal(p: Array, u: Array, dim: int) -> tuple[Array, Array]:
@@ -60,7 +65,10 @@ def check_sample(owner: str, name: str, values: Any, ndim: int) -> Array:
         raise bad_argument(owner, name, allowed, Described(f"an array of shape {array.shape}"))
     finite = np.isfinite(array).reshape(len(array), -1).all(1)
     if not finite.all():
-        got = Described(f"NaN or infinity in {int((~finite).sum())} rows, first {int((~finite).argmax())}")
+        row = int((~finite).argmax())
+        got = Described(
+            f"NaN or infinity in {int((~finite).sum())} rows, first {place_of(row, np.isfinite(array[row]))}"
+        )
         raise bad_argument(owner, name, "finite", got)
     return array
 

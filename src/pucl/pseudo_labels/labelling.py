@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from pucl.deprecation import renamed_arguments
-from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_share, signed_by
 from pucl.labels import check_labels, check_negatives
+from pucl.numerics.floats import as_tensor, check_finite, in_range
 from pucl.pseudo_labels.labellers import find_labeller, renamed_options
 from pucl.pseudo_labels.outcome import PseudoLabels
 from pucl.ranking import DEFAULT_RANKER, Ranking
@@ -81,7 +81,7 @@ def pseudo_label(
 
 def _check_embedding(argument: str, given: Any) -> Tensor:
     try:
-        rows = torch.as_tensor(given)
+        rows = as_tensor(given)
     except (TypeError, ValueError, RuntimeError):
         got = Described(f"a {type(given).__name__} that holds no such matrix")
         raise bad_argument(OWNER, argument, "a floating-point matrix (n, k)", got) from None
@@ -94,7 +94,7 @@ def _check_embedding(argument: str, given: Any) -> Tensor:
     if (rows == rows[:1]).all():
         got = Described("all rows equal" if len(rows) else "no rows")
         raise bad_argument(OWNER, argument, "at least two different rows", got)
-    return rows
+    return in_range(rows)
 
 
 def _check_others(given: Any, z: Tensor) -> list[Tensor]:

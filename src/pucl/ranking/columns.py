@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from pucl.errors import Described, bad_argument, check_count
+from pucl.numerics.floats import columns_in_range
 from pucl.priors import PriorEstimate
 from pucl.ranking import Ranking
 from pucl.ranking.bags import Bools, Floats, Rows
@@ -16,7 +17,10 @@ from pucl.ranking.thresholds import move_to_gap
 def as_arrays(
     owner: str, z: Tensor, labelled: Tensor, categories: tuple[int, ...], negative: Tensor | None
 ) -> tuple[Rows, Bools, Bools | None]:
-    """Rows, s and confirmed negatives as arrays, with at least two rows of P and of U."""
+    """Rows, s and confirmed negatives as arrays, with at least two rows of P and of U.
+
+    Columns far beyond what float32 can square come times powers of 2, which change nothing for rankers of columns.
+    """
     n_p, n_u = int(labelled.sum()), int((~labelled if negative is None else ~labelled & ~negative).sum())
     if min(n_p, n_u) < 2:
         got = Described(f"{n_p} labelled and {n_u} unlabelled")
@@ -25,7 +29,7 @@ def as_arrays(
         check_count(owner, "categories", column, low=0)
         if column >= z.shape[1]:
             raise bad_argument(owner, "categories", f"numbers of columns below {z.shape[1]}", column)
-    rows = np.ascontiguousarray(z.detach().cpu().numpy(), dtype=np.float32)
+    rows = np.ascontiguousarray(columns_in_range(z.detach().cpu().numpy()), dtype=np.float32)
     known = None if negative is None else negative.cpu().numpy()
     return rows, labelled.cpu().numpy(), known
 

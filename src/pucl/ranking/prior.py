@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, RunWarning, bad_argument, check_count, check_share, signed_by, unknown_name
 from pucl.labels import check_labels, check_negatives
+from pucl.numerics.floats import as_tensor, check_finite, in_range
 from pucl.priors import PriorEstimate
 from pucl.priors.adjusted_count import FEWEST, adjusted_count, negatives_look_random
 from pucl.priors.adjusted_count import NAME as COUNTED
@@ -143,12 +143,16 @@ def not_random(n_negatives: int) -> str:
 
 
 def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
-    rows = torch.as_tensor(z)
-    if rows.ndim not in (1, 2) or len(rows) == 0 or not rows.is_floating_point():
+    try:
+        rows = as_tensor(z)
+    except (TypeError, ValueError, RuntimeError):
+        got = Described(f"a {type(z).__name__} that holds none")
+        raise bad_argument(OWNER, "z", "floating-point embeddings (n, k) or scores (n,)", got) from None
+    if rows.ndim not in (1, 2) or rows.numel() == 0 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "floating-point embeddings (n, k) or scores (n,)", got)
-    rows = rows.detach()
-    check_finite(OWNER, "z", rows[:, None] if rows.ndim == 1 else rows)
+    rows = rows.float() if rows.dtype in (torch.bfloat16, torch.float16) else rows
+    check_finite(OWNER, "z", rows)
     labelled = check_labels(s, n_rows=len(rows), owner=OWNER)
     if bool((rows == rows[0]).all()):
         raise bad_argument(OWNER, "z", "at least two different rows", Described("all rows equal"))
@@ -171,7 +175,7 @@ def _sample_for(entry: Entry, rows: Tensor, labelled: Bools, negative: Bools | N
     if rows.ndim == 1:
         return np.asarray(rows.double().cpu().numpy())
     positive = torch.from_numpy(labelled).to(rows.device)
-    points = ranked_directions(OWNER, _floats(rows), positive, centred=True, whitening=None)
+    points = ranked_directions(OWNER, _floats(in_range(rows)), positive, centred=True, whitening=None)
     known = None if negative is None else torch.from_numpy(negative).to(rows.device)
     draw = kernel_draw(OWNER, points, positive, prior=None, seed=seed, rounds=0, folds=folds, negative=known)
     score = draw.score

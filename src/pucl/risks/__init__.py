@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from pucl.errors import Described, bad_argument, check_share, signed_by, unknown_name
 from pucl.labels import batch_labels
+from pucl.numerics.floats import check_finite
 from pucl.registry import check_options, get
 from pucl.risks.margins import MarginLoss, margin_loss
 
@@ -29,19 +30,20 @@ def pu_risk(name: str, logits: Tensor, s: Any, *, prior: float, **options: Any) 
 
     Args:
         name: a registered risk, such as ``"nnpu"``.
-        logits: f(x), (n,) or (n, 1), in any floating type; the risk is computed in float32 at least.
+        logits: f(x), (n,) or (n, 1), finite, in any floating type; the risk is computed in float32 at least.
         s: PU labels (n,) or (n, 1), 1 for labelled positives and 0 for unlabelled rows, as bool, int or float. Others
             than bool tensors are looked at, for which the host waits for a GPU.
         prior: π, the share of positives among the unlabelled rows.
         options: what else the risk takes, such as ``loss`` or ``beta``.
     """
-    return _of_batch(OWNER, _with_options(OWNER, name, prior, options), logits, s)
+    return _of_batch(OWNER, _with_options(OWNER, name, prior, options), logits, s, finite=True)
 
 
 class PURisk(nn.Module):
     """A PU risk as a module without parameters: ``PURisk("nnpu", prior=0.3)(logits, s)``.
 
-    The arguments are those of `pu_risk`, and are checked here, once. A batch may have no labelled row, or only such.
+    The arguments are those of `pu_risk`, and are checked here, once. Of a batch only shapes and types are checked: NaN
+    and infinity go through to the risk, as gradient scalers expect. A batch may have no labelled row, or only such.
     """
 
     def __init__(self, name: str, *, prior: float, **options: Any) -> None:
@@ -68,13 +70,15 @@ def _with_options(owner: str, name: str, prior: float, options: Mapping[str, Any
     return risk
 
 
-def _of_batch(owner: str, risk: Risk, logits: Tensor, s: Any) -> Tensor:
+def _of_batch(owner: str, risk: Risk, logits: Tensor, s: Any, *, finite: bool = False) -> Tensor:
     """The risk of logits and labels that are vectors, or columns of width 1."""
     vector = logits.flatten() if logits.ndim == 2 and logits.shape[1] == 1 else logits
     if vector.ndim != 1 or not vector.is_floating_point():
         allowed = "a floating-point tensor (n,) or (n, 1); of two columns, logits[:, 1] − logits[:, 0]"
         got = Described(f"{logits.dtype} of shape {tuple(logits.shape)}")
         raise bad_argument(owner, "logits", allowed, got)
+    if finite and not torch.compiler.is_compiling():
+        check_finite(owner, "logits", vector)
     if getattr(s, "ndim", 1) == 2 and s.shape[1] == 1:
         s = s.reshape(-1)
     return risk(vector, batch_labels(s, n_rows=len(vector), owner=owner).to(vector.device))

@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from pucl.encoders.inputs import Standardise, check_finite
+from pucl.encoders.inputs import Standardise
 from pucl.errors import Described, bad_argument, check_count, signed_by
 from pucl.labels import check_labels, check_negatives
 from pucl.numerics.auc import auc, null_error, spearman, weighted_auc
+from pucl.numerics.floats import as_tensor, check_finite, in_range
 from pucl.numerics.kmeans import kmeans
 from pucl.numerics.logistic import fit_logistic, stratified_folds
 from pucl.priors import PriorEstimate
@@ -161,7 +162,7 @@ def _check(
     z: Any, s: Any, pseudo: PseudoLabels | None, other: PseudoLabels | None, negatives: Any
 ) -> tuple[Tensor, Tensor, PseudoLabels | None, PseudoLabels | None]:
     """The rows and their labels, checked, without confirmed negatives."""
-    rows = torch.as_tensor(z)
+    rows = as_tensor(z)
     if rows.ndim != 2 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "a floating-point matrix (n, d)", got)
@@ -182,7 +183,7 @@ def _check(
     if min(counts) < 4:
         got = Described(f"{counts[0]} labelled and {counts[1]} unlabelled")
         raise bad_argument(OWNER, "s", "labels with at least four rows of each kind", got)
-    return rows.to(torch.float32), labelled, pseudo, other
+    return in_range(rows).to(torch.float32), labelled, pseudo, other
 
 
 def _second_half(labelled: Tensor, generator: Generator) -> Tensor:

@@ -104,7 +104,7 @@ def out_of_fold(problem: PUProblem, settings: ProbabilitySettings) -> tuple[Tens
 def _split(problem: PUProblem, share: float, purpose: str) -> tuple[Tensor, Tensor]:
     """The numbers of the rows that are left and of those held out."""
     numbered = replace(problem, x=torch.arange(len(problem.x), device=problem.device))
-    left, held = numbered.hold_out(share, purpose)
+    left, held = numbered.hold_out(share, purpose, of_each=False)
     return left.x, held.x
 
 

@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 
 from pucl.baselines.shared.network import Network, make_network
 from pucl.encoders.inputs import Standardise
-from pucl.errors import bad_argument
+from pucl.errors import Described, bad_argument
 from pucl.risks import Setting
 from pucl.seeds import seed_of
 
@@ -100,8 +100,15 @@ class PUProblem:
         """The same with some of the rows only."""
         return replace(self, x=self.x[rows], labelled=self.labelled[rows])
 
-    def hold_out(self, share: float, purpose: str = "held out") -> tuple["PUProblem", "PUProblem"]:
-        """Two problems: what is left, and a share of P and of U each (at least one row) for PU-only validation."""
+    def hold_out(
+        self, share: float, purpose: str = "held out", *, of_each: bool = True
+    ) -> tuple["PUProblem", "PUProblem"]:
+        """Two problems: what is left, and a share of P and of U each (at least one row) for PU-only validation.
+
+        With `of_each` a single row of P or of U is an error; otherwise it is left, and none of its kind held out.
+        """
+        if of_each:
+            self.check_two(self.positives, self.unlabelled)
         held = torch.zeros(len(self.x), dtype=torch.bool)
         for number, rows in enumerate((self.positives.cpu(), self.unlabelled.cpu())):
             count = min(max(1, round(share * len(rows))), len(rows) - 1)
@@ -109,6 +116,12 @@ class PUProblem:
         return self.part((~held).nonzero().flatten().to(self.device)), self.part(
             held.nonzero().flatten().to(self.device)
         )
+
+    def check_two(self, *kinds: Tensor) -> None:
+        """Refuse a kind of rows of which none could be held out."""
+        if min(map(len, kinds)) < 2:
+            got = Described(f"{len(self.positives)} labelled and {len(self.unlabelled)} unlabelled")
+            raise bad_argument(self.owner, "s", "0 or 1, with at least two rows of each kind, to hold one out", got)
 
     def scores(self, network: nn.Module, rows: Tensor | None = None) -> Tensor:
         """Logits (n,) of the rows (all when not given) by the network in evaluation mode."""

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pucl.encoders.inputs import check_finite
 from pucl.errors import Described, bad_argument, check_count, check_positive
 from pucl.heads.scaling import Scaling
+from pucl.numerics.floats import check_finite
 from pucl.numerics.logistic import fit_logistic
 from pucl.numerics.nearest import block_size, most_similar
 

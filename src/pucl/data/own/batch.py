@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pucl.data import Kind
 from pucl.errors import Described, InputError, bad_argument, how_to_install
+from pucl.numerics.floats import LARGEST, SMALL_ENOUGH, place_of
 
 OWNER = "pucl.data.own"
 PASS = 16_384  # rows held at a time where no batch size is given
@@ -88,12 +89,17 @@ def load(rows: Rows) -> Any:
 
 
 def finite(block: NDArray[Any], start: int, name: str) -> NDArray[np.float32]:
-    """The block as float32, or one error that names the first row with NaN or infinity."""
+    """The block as float32, or one error that names the first row, and column, of what float32 cannot hold."""
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(block, dtype=np.float32)
-    bad = ~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    bad = ~(np.abs(rows.reshape(len(rows), -1)) <= LARGEST).all(axis=1)
     if bad.any():
-        raise bad_argument(OWNER, name, "finite", Described(f"NaN or infinity at row {start + int(bad.argmax())}"))
+        finite_rows = np.isfinite(np.asarray(block).reshape(len(block), -1)).all(axis=1)
+        row = int(finite_rows.argmin() if not finite_rows.all() else bad.argmax())
+        place = place_of(start + row, np.abs(rows[row]) <= LARGEST)
+        if not finite_rows.all():
+            raise bad_argument(OWNER, name, "finite", Described(f"NaN or infinity at row {place}"))
+        raise bad_argument(OWNER, name, SMALL_ENOUGH, Described(f"larger ones, first at row {place}"))
     return rows
 
 

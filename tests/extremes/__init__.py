@@ -1,0 +1,1 @@
+"""Extreme numbers against every component: `python -m extremes`, see docs/robustness.md."""
