@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo quick test test-cuda test-cluster extremes docs install lint types pytest format clean
+.PHONY: demo quick test test-cuda test-cluster extremes torture docs install lint types pytest format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pucl demo
@@ -27,6 +27,13 @@ test-cluster: $(VENV)/.cluster
 # Before a change of anything that computes: every component on extreme numbers, about ten minutes. `make test` has a part.
 extremes: $(VENV)/.dev
 	cd tests && PYTHONPATH=../src OMP_NUM_THREADS=1 ../$(BIN)/python -m extremes
+
+# Faults at random moments of every command that writes, and a table of what was survived; it needs Linux.
+# The same seed gives the same faults: make torture SEED=7 FAULTS=50. A short form is a part of `make test`.
+FAULTS ?= 200
+SEED   ?= 0
+torture: $(VENV)/.dev
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m torture --faults $(FAULTS) --seed $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

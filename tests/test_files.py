@@ -1,6 +1,7 @@
 """Files and folders that several processes write to, some of which are killed."""
 
 import errno
+import math
 import os
 import signal
 import subprocess
@@ -8,10 +9,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pucl.files import InUseError, alone_at, alone_in, is_temporary, replace_file, replacing
+from pucl.files import InUseError, alone_at, alone_in, is_temporary, lock_file, replace_file, replacing
 
 from conftest import SRC, environment
 
@@ -69,6 +71,26 @@ def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / name).symlink_to(other)
     replace_file(path, b"new")
     assert path.read_bytes() == b"new" and other.read_bytes() == b"mine"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it counts open files in /proc")
+def test_a_write_that_fails_before_its_start_leaves_no_file_open_or_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, before = tmp_path / "a", len(names(Path("/proc/self/fd")))
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "ftruncate", fail)
+        for _ in range(3):
+            with pytest.raises(OSError, match="broken"):
+                replace_file(path, b"new")
+    assert len(names(Path("/proc/self/fd"))) == before
+    assert names(tmp_path) == [".a.tmp"], "one that is not locked is used by every try"
+    replace_file(path, b"new")
+    assert names(tmp_path) == ["a"]
 
 
 @pytest.mark.parametrize("name", [LONG, "é" * 125, "a\nb", ".hidden"])
@@ -140,6 +162,47 @@ def test_one_process_at_a_time_works_on_a_file(tmp_path: Path) -> None:
     with alone_at(path):
         pass
     assert names(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a lock of Unix")
+def test_a_file_that_goes_while_it_is_locked_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening and locking another process, done with its work, removes or renames the file."""
+    path, real = tmp_path / "a.part", os.open
+    opened: list[int] = []
+
+    def slow(*given: Any, **options: Any) -> int:
+        handle = real(*given, **options)
+        if not opened:
+            path.unlink()
+        opened.append(handle)
+        return handle
+
+    monkeypatch.setattr(os, "open", slow)
+    with alone_at(path):
+        assert path.exists() and len(opened) == 2
+        with pytest.raises(InUseError, match="another process"), alone_at(path):
+            pytest.fail("both are in")
+
+
+def test_many_threads_wait_for_one_lock_that_is_removed_each_time(tmp_path: Path) -> None:
+    path, inside, most, done = tmp_path / "a.lock", [0], [0], []
+
+    def work() -> None:
+        for _ in range(3):
+            with lock_file(path, patience=math.inf):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.001)
+                inside[0] -= 1
+                done.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and len(done) == 18
+    assert os.name == "nt" or names(tmp_path) == []
 
 
 KILLED = """

@@ -1,6 +1,7 @@
 """What a fit shows while it goes on: plain lines in a pipe, a live line on a terminal, and the time that is left."""
 
 import io
+import threading
 import time
 import warnings
 from functools import partial
@@ -55,6 +56,22 @@ def test_plain_lines_name_the_stage_and_the_time_left(clock: Clock, capsys: pyte
         "pucl fit: pretraining, epoch 15 of 60, loss 4.812, about 0:01:30 left (0:00:55 so far)",
         "pucl fit: pretraining, epoch 60 of 60, loss 4.012 (0:01:55 so far)",
     ]
+
+
+def test_a_fit_stopped_as_its_thread_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, start = threading.active_count(), threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), ProgressLines("pucl fit"):
+        pytest.fail("it was stopped before")
+    until = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threading.active_count() == before
 
 
 def test_plain_lines_are_few(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from model_examples import random_model, table_model
 from pucl.bench.results.store import newest, read_results, writing
+from pucl.cli.app import main
 from pucl.data.download import prepare
 from pucl.data.sources import Archive, File, Source
 from pucl.errors import InputError, RunError
@@ -168,6 +169,13 @@ def test_a_download_that_another_process_is_at(root: Path) -> None:
     assert part.read_bytes() == b"half"
 
 
+def wrapped(cause: Exception) -> Exception:
+    """As the exporter of torch does it."""
+    error = RuntimeError("Failed to export the model with torch.export")
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     "problem",
     [
@@ -175,6 +183,7 @@ def test_a_download_that_another_process_is_at(root: Path) -> None:
         RuntimeError("[enforce] can't allocate memory: 8 bytes"),
         ImportError("a.so: failed to map segment from shared object"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
+        wrapped(MemoryError()),
     ],
 )
 def test_no_memory_is_one_line(pucl: Command, monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
@@ -184,6 +193,74 @@ def test_no_memory_is_one_line(pucl: Command, monkeypatch: pytest.MonkeyPatch, p
     monkeypatch.setattr("pucl.fitting.from_files.fit_files", fail)
     run = pucl(*FIT)
     assert run.code == 1 and run.err.startswith("pucl: out of memory: use fewer rows") and run.err.count("\n") == 1
+
+
+def test_an_interrupted_fit_that_cannot_be_removed_is_one_line(pucl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("m/.fit").mkdir(parents=True)
+    Path("m/.fit/fit.json").write_text("{}")
+    unlink = Path.unlink
+
+    def fail(path: Path, **given: Any) -> None:
+        if path.name == "fit.json":
+            raise OSError(errno.EIO, "Input/output error")
+        unlink(path, **given)
+
+    monkeypatch.setattr(Path, "unlink", fail)
+    run = pucl(*FIT, "--overwrite")
+    assert run.code == 1
+    assert run.err == "pucl fit: cannot remove the interrupted fit in m/.fit: Input/output error\n"
+
+
+def test_a_full_disc_is_one_line_wherever_it_is_met(pucl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
+
+    monkeypatch.setattr("pucl.fitting.from_files.fit_files", fail)
+    run = pucl(*FIT)
+    assert run.code == 1
+    assert run.err == "pucl: cannot write somewhere: No space left on device; make room or give another place\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_library_raises_when_it_is_stopped_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    save_model(tmp_path / "model", table_model(tmp_path))
+
+    def half(*_: Any, **__: Any) -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            raise AttributeError("module 'library' has no attribute 'half'")
+
+    monkeypatch.setattr("pucl.report.write_report", half)
+    monkeypatch.setattr("sys.argv", ["pucl", "report", str(tmp_path / "model")])
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 128 + number and signal.getsignal(number) is before
+    assert capsys.readouterr().err == ""
+
+
+def test_stopped_before_the_command_has_begun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(**_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("pucl.cli.app.app", stop)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130 and capsys.readouterr().err == "pucl: stopped\n"
+
+
+def test_an_error_that_no_signal_has_caused_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: Any) -> None:
+        raise AttributeError("a bug")
+
+    monkeypatch.setattr("pucl.cli.app.app", fail)
+    with pytest.raises(AttributeError, match="a bug"):
+        main()
 
 
 STOPPED = """

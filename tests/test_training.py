@@ -122,6 +122,19 @@ def test_an_error_while_reading_reaches_the_caller() -> None:
         next(batches)
 
 
+def test_reading_that_is_stopped_as_it_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(streamed_batches(torch.zeros(4, 2), torch.zeros(9, 2).long(), torch.device("cpu")))
+    assert not [thread for thread in threading.enumerate() if thread.name == "pucl-batches"]
+
+
 @pytest.mark.slow
 def test_runs_side_by_side_are_the_runs_alone() -> None:
     configs = [replace(QUICK, seed=seed) for seed in range(3)]

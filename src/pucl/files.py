@@ -1,6 +1,7 @@
 """Files that are written whole or not at all, and folders in which one process works at a time."""
 
 import errno
+import math
 import os
 import re
 import secrets
@@ -105,22 +106,65 @@ def made(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone_at(path: Path) -> Iterator[None]:
+def alone_at(path: Path, *, patience: float = 0.0) -> Iterator[None]:
     """Work on a file, made when missing, that no other process works on; it is removed if it stays empty.
 
-    A process that ends, however it ends, leaves no lock. A file that another process works on is an `InUseError`.
+    A process that ends, however it ends, leaves no lock. Where the file system knows no locks, all are let in.
+
+    Args:
+        path: to be locked.
+        patience: seconds to wait for a process that works on it; then it is an `InUseError`.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        if _locked(handle) is False:
+    handle, until = _locked_file(path), time.monotonic() + patience
+    while handle is False:
+        if time.monotonic() >= until:
             raise InUseError(errno.EBUSY, "another process is working on it; wait for it", path)
+        time.sleep(PAUSE)
+        handle = _locked_file(path)
+    try:
+        yield
+    finally:
+        try:
+            if _is_at(path, handle) and not os.fstat(handle).st_size:
+                path.unlink()
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def lock_file(path: Path, *, patience: float = 0.0) -> Iterator[None]:
+    """Hold a lock that is a file of its own, removed afterwards; one that another process holds is an `InUseError`.
+
+    The lock of a process that was killed is free at once. Windows keeps the file.
+    """
+    if sys.platform == "win32":
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(path, timeout=-1 if math.isinf(patience) else patience)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise InUseError(errno.EBUSY, "another process holds it; wait for it", path) from None
         try:
             yield
         finally:
-            if _is_at(path, handle) and not os.fstat(handle).st_size:
-                path.unlink()
-    finally:
+            lock.release()
+    else:
+        with alone_at(path, patience=patience):
+            yield
+
+
+def _locked_file(path: Path) -> int | Literal[False]:
+    """The handle of a file locked for this process, made when missing; False if another one has it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with _closed_on_error(handle):
+            locked = _locked(handle)
+            if locked is None or (locked and _is_at(path, handle)):
+                return handle
         os.close(handle)
+        if locked is False:
+            return False  # else it was renamed or removed before it was locked
 
 
 def _locked_folder(folder: Path) -> int | Literal[False] | None:
@@ -128,9 +172,10 @@ def _locked_folder(folder: Path) -> int | Literal[False] | None:
     if sys.platform == "win32":  # which cannot open folders
         return None
     handle = os.open(folder, os.O_RDONLY)
-    locked = _locked(handle)
-    if locked and _is_at(folder, handle):
-        return handle
+    with _closed_on_error(handle):
+        locked = _locked(handle)
+        if locked and _is_at(folder, handle):
+            return handle
     os.close(handle)
     return None if locked is None else False
 
@@ -149,10 +194,11 @@ def _own_file(path: Path) -> tuple[Path, int | None]:
                 raise
             error = refused
             continue
-        locked = _locked(handle)
-        if locked and _is_at(temporary, handle):  # else it was renamed or removed before it was locked
-            os.ftruncate(handle, 0)
-            return temporary, handle
+        with _closed_on_error(handle):
+            locked = _locked(handle)
+            if locked and _is_at(temporary, handle):  # else it was renamed or removed before it was locked
+                os.ftruncate(handle, 0)
+                return temporary, handle
         os.close(handle)
         if locked is None:
             temporary.unlink(missing_ok=True)
@@ -194,6 +240,15 @@ def _locked(handle: int) -> bool | None:
     except OSError:
         return None
     return True
+
+
+@contextmanager
+def _closed_on_error(handle: int) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        os.close(handle)
+        raise
 
 
 def _is_at(path: Path, handle: int) -> bool:

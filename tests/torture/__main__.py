@@ -1,6 +1,7 @@
 """`python -m torture`: faults at random moments, and a table of what was survived."""
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -8,6 +9,7 @@ import tempfile
 import time
 import warnings
 from collections import defaultdict
+from dataclasses import asdict, fields
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -27,8 +29,8 @@ LOADED = (
 )
 LOADED_TOO = (
     *("pucl.models.many_files", "pucl.report", "pucl.models.export", "pucl.bench.run.runner", "pucl.training"),
-    *("pyarrow.parquet", "pyarrow.csv", "onnx", "onnxscript", "onnxruntime", "torch.onnx", "sklearn.datasets"),
-)
+    *("pyarrow.parquet", "pyarrow.csv", "onnx", "onnxscript", "torch.onnx", "sklearn.datasets"),
+)  # not onnxruntime: it waits at the end of a process for threads that a fork does not have
 
 
 def combinations(only: str) -> list[tuple[Verb, Kind]]:
@@ -69,8 +71,15 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def torture(faults: int, seed: int, only: str, trial: int | None) -> list[Outcome]:
-    """Try that many faults, or one of them."""
+def stored(paths: list[Path]) -> list[Outcome]:
+    """The outcomes that `--out` has written to files."""
+    lines = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    names = [each.name for each in fields(Outcome)]
+    return [Outcome(**{name: line[name] for name in names}) for line in lines]
+
+
+def torture(faults: int, seed: int, only: str, trial: int | None, out: Path | None) -> list[Outcome]:
+    """Try that many faults, or one of them; with `out`, that file gets every outcome as a line of JSON."""
     every = order(only, seed, rounds=1 + (faults if trial is None else trial) // len(combinations(only)))
     outcomes: list[Outcome] = []
     server, port = serve()
@@ -83,6 +92,9 @@ def torture(faults: int, seed: int, only: str, trial: int | None) -> list[Outcom
                 verb, kind = every[number]
                 outcome = bench.trial(verb, kind, number, Random(f"{seed} trial {number}"))
                 outcomes.append(outcome)
+                if out is not None:
+                    with out.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({"seed": seed, "trial": number, "only": only, **asdict(outcome)}) + "\n")
                 print(f"{number}: {outcome.line()}", file=sys.stderr)
                 for problem in outcome.problems:
                     where = f"--seed {seed} --trial {number}" + (f" --only '{only}'" if only else "")
@@ -100,17 +112,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same faults")
     parser.add_argument("--only", default="", help="those with this in 'verb: fault'; short for a few quick ones")
     parser.add_argument("--trial", type=int, help="only the fault of this number, as a failure names it")
+    parser.add_argument("--out", type=Path, help="a file that gets every outcome as a line of JSON")
+    parser.add_argument("--table", type=Path, nargs="+", help="instead, the table of such files")
     parser.add_argument("--soak", type=float, help="instead, minutes of fit, predict and report in one process")
+    parser.add_argument("--looks", type=Path, help="of --soak: a file for memory and open files over time (JSON lines)")
     given = parser.parse_args()
+    if given.table:
+        print(table(stored(given.table)))
+        return
     if not sys.platform.startswith("linux"):
         parser.exit(2, "torture: it needs Linux (/proc, process sessions)\n")
     warnings.simplefilter("ignore", DeprecationWarning)  # of forking
     if given.soak is not None:
         from torture.soak import soak
 
-        sys.exit(soak(given.soak, given.seed))
+        sys.exit(soak(given.soak, given.seed, given.looks and given.looks.absolute()))
     began = time.perf_counter()
-    outcomes = torture(given.faults, given.seed, given.only, given.trial)
+    outcomes = torture(given.faults, given.seed, given.only, given.trial, given.out and given.out.absolute())
     failed = sum(bool(outcome.problems) for outcome in outcomes)
     killed = sum(outcome.code < 0 for outcome in outcomes)
     done = sum(outcome.code == 0 for outcome in outcomes)

@@ -27,8 +27,8 @@ def watch(root: Path, before: Tell, after: Tell) -> None:
     start = f"{root}{os.sep}"
 
     def hear(event: str, given: tuple[Any, ...]) -> None:
-        if event == "open" and isinstance(given[2], int) and given[2] & WRITING:
-            path = os.fsdecode(given[0]) if isinstance(given[0], str | bytes) else ""
+        if event == "open" and isinstance(given[0], str | bytes) and isinstance(given[2], int) and given[2] & WRITING:
+            path = os.fsdecode(given[0])  # not the number of a pipe that is open already
             if not path.startswith(os.sep) or path.startswith(start):  # runs are inside that folder
                 before("open")
 
@@ -39,9 +39,10 @@ def _told(name: str, call: Callable[..., Any], before: Tell, after: Tell) -> Cal
     @wraps(call)
     def told(*given: Any, **options: Any) -> Any:
         before(name)
-        result = call(*given, **options)
-        after(name)
-        return result
+        try:
+            return call(*given, **options)
+        finally:
+            after(name)
 
     return told
 

@@ -19,7 +19,7 @@ from torture.verbs import PASSING, Items, Verb
 
 # What an unfinished run may show besides its results.
 UNFINISHED = re.compile(
-    r".*\.tmp|(^|.*/)(\.fit|\.new|\.ready|checkpoints)(/|$).*|.*\.part(/.*)?|.*\.lock|.*-journal|cache/embeddings.sqlite"
+    r".*\.tmp|(^|.*/)(\.fit|\.new|\.ready|checkpoints)(/|$).*|.*\.part(/.*)?|.*\.lock|.*-journal|cache/embeddings.sqlite|data/packed.tar"
     r"|.*/(encoder\.(json|safetensors)|table\.json|log\.jsonl|manifest\.json)|r\.jsonl"
 )
 MODEL = ("fit", "people.csv", "--label", "known", "--id-column", "id", "--encoder", "raw", "--labeller", "pupl",
@@ -93,6 +93,8 @@ class Bench:
             seconds = self._undisturbed(place, verb.words, _counting(verb.step(), place.work, counted))
             calls, memory = json.loads(counted.read_text(encoding="utf-8"))
             written = [size for path, size in _sizes(place.work).items() if before.get(path) != size]
+            if left := [name for name in _tree(place.work) if name.endswith((".tmp", ".lock", ".part"))]:
+                raise RuntimeError(f"{verb.name} leaves {left} without a fault")
             figures = Figures(seconds, tuple(calls), max(written, default=1), sum(written), memory)
             self.references[verb.name] = Reference(verb.result(place.work), _tree(place.work), figures, old)
         return self.references[verb.name]

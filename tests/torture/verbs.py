@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from torture.inputs import packed
 from torture.processes import Step
 
 Items = Mapping[str, str]  # name of a result → a digest of its content
@@ -77,11 +79,17 @@ def digest(content: Any) -> str:
 
 
 def files(*patterns: str) -> Callable[[Path], Items]:
-    """The digests of files."""
+    """The digests of files, those aside that a write has not finished."""
 
     def result(folder: Path) -> Items:
+        from pucl.files import is_temporary
+
         found = (path for pattern in patterns for path in folder.glob(pattern))
-        return {str(path.relative_to(folder)): digest(path.read_bytes()) for path in found if path.is_file()}
+        return {
+            str(path.relative_to(folder)): digest(path.read_bytes())
+            for path in found
+            if path.is_file() and not is_temporary(path)
+        }
 
     return result
 
@@ -122,6 +130,14 @@ def encoder(folder: Path) -> Items:
     return found
 
 
+def unpacked(folder: Path) -> Items:
+    """The files of the data set that comes in an archive; until they are in their place, it may lie there, whole."""
+    archive = folder / "data" / "packed.tar"
+    if archive.is_file() and archive.read_bytes() != packed():
+        raise ValueError(f"{archive.name} is not whole")
+    return files("data/packed/*.bin")(folder)
+
+
 def cells(folder: Path) -> Items:
     """The newest measures of every cell, and the weights of the encoders."""
     from pucl.bench.results.store import newest, read_results
@@ -153,6 +169,13 @@ def cached(folder: Path) -> Items:
 
 def fill_cache() -> None:
     """Keep vectors, batch by batch, those that are there already not again; then ask for all of them."""
+    try:
+        _fill_cache()
+    except KeyboardInterrupt:  # which a command says in one line
+        sys.exit(130)
+
+
+def _fill_cache() -> None:
     from pucl import cache
 
     keys, vectors = _keys(), _vectors()
@@ -162,6 +185,19 @@ def fill_cache() -> None:
         missing = [i for i, key in enumerate(some) if key not in there]
         cache.keep("encoder", "torture", [some[i] for i in missing], vectors[start : start + 100][missing])
     cache.look_up("encoder", keys)
+
+
+def score_in_shards() -> None:
+    """One shard of many files, then the other."""
+    from pucl.cli.app import main
+
+    for shard in ("0/2", "1/2"):
+        sys.argv = ["pucl", "predict", "model", "parts/*.csv", "--shard", shard, "--out", "scores"]
+        try:
+            main()
+        except SystemExit as ended:
+            if ended.code:
+                raise
 
 
 def _vectors() -> Any:
@@ -189,10 +225,12 @@ VERBS = (
         "embed", ("embed", "model", "people.csv", "--out", "e.parquet", "--batch-size", "7"), files("e.parquet"),
         old=("embed", "model", "parts/0.csv", "--out", "e.parquet"), needs_model=True,
     ),
+    Verb("predict, shards", (), files("scores/*"), action=score_in_shards, needs_model=True),
+    Verb("embed, many", ("embed", "model", "parts/*.csv", "--out", "vectors"), files("vectors/*"), needs_model=True),
     Verb("report", ("report", "model"), files("model/report.html"), needs_model=True),
     Verb("export", ("export", "model", "--onnx", "m.onnx"), files("m.onnx"), needs_model=True),
     Verb("data prepare, files", ("data", "prepare", "loose"), files("data/loose/*.bin"), quick=True),
-    Verb("data prepare, archive", ("data", "prepare", "packed"), files("data/packed/*.bin")),
+    Verb("data prepare, archive", ("data", "prepare", "packed"), unpacked),
     Verb("bench run", BENCH, cells),
     Verb("bench run, 2 jobs", (*BENCH, "--jobs", "2"), cells),
     Verb("cache", (), cached, action=fill_cache, quick=True),

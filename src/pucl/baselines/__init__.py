@@ -41,6 +41,7 @@ __all__ = ["Settings", "fit_baseline", "renamed_settings", "settings_of", "why_n
 RENAMED: Mapping[str, str] = MappingProxyType({"most": "max_rows"})  # former and present names of settings
 
 
+@torch.enable_grad()
 def fit_baseline(
     name: str,
     x: Any,

@@ -14,6 +14,7 @@ from pucl.baselines.shared.training_settings import P3MIX, Settings, StreamSetti
 from pucl.errors import check_count, check_positive, check_share
 from pucl.registry import register
 from pucl.risks import mean_over
+from pucl.seeds import seeded
 
 STEEP = 5.0  # slope of the smoothed decisions
 MAX_ADVANTAGE = 3.0  # standard deviations
@@ -187,8 +188,7 @@ def _of_selector(settings: PulnsSettings) -> Settings:
 
 
 def _selector(problem: PUProblem, features: int, width: int) -> Selector:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(problem.drawing("selector").initial_seed())
+    with seeded(problem.drawing("selector").initial_seed()):
         return Selector(features, width).to(problem.device)
 
 

@@ -23,6 +23,9 @@ from pucl.cli.train import pretrain
 from pucl.errors import InputError, RunError, check_count, how_to_install, unknown_name
 from pucl.registry import FAMILIES
 
+# What a disc says that is full or broken.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+
 app = typer.Typer(
     help="Classifiers from positive and unlabelled data.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -128,11 +131,14 @@ def _code() -> int:
         _fail(str(error))
     except RunError as error:
         _fail(str(error), code=1)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):  # the latter before typer has begun to listen
         _fail("stopped", code=130)
     except Exception as error:
         if _is_out_of_memory(error):
             _fail("out of memory: use fewer rows, fewer at a time (--batch-size), or a machine with more", code=1)
+        if isinstance(error, OSError) and error.errno in FULL:
+            where = f" {error.filename}" if error.filename else ""
+            _fail(f"cannot write{where}: {error.strerror}; make room or give another place", code=1)
         # typer raises the usage errors of its own copy of click; what they share is how they are to be shown.
         if not hasattr(error, "format_message"):
             raise
@@ -143,8 +149,19 @@ def _code() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out, in Python, in torch, in a call of the system, or while a library was loaded."""
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out, in Python, in torch, in a call of the system, or while a library was loaded.
+
+    A library may have wrapped the error, so what an error was raised from counts too.
+    """
+    while error is not None:
+        if _says_out_of_memory(error):
+            return True
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return False
+
+
+def _says_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     if isinstance(error, ImportError):

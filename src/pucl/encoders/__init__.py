@@ -8,6 +8,7 @@ from torch import nn
 from pucl.encoders.shapes import Shape
 from pucl.errors import Described, bad_argument
 from pucl.registry import get
+from pucl.seeds import seeded
 
 
 def make_encoder(encoder: str | nn.Module, input_shape: Shape, *, seed: int = 0, **options: Any) -> nn.Module:
@@ -23,8 +24,7 @@ def make_encoder(encoder: str | nn.Module, input_shape: Shape, *, seed: int = 0,
     if kind not in entry.inputs:
         takes = f"rows of {' or '.join(entry.inputs)} data"
         raise bad_argument(f"encoder {encoder!r}", "x", takes, Described(f"rows of shape {input_shape}"))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         module: nn.Module = entry.function(input_shape, **options)
     return module
 

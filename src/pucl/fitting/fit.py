@@ -54,6 +54,7 @@ class FitResult:
     history: list[Epoch]
 
 
+@torch.enable_grad()  # whatever the caller's mode is, or what an interrupted call has left of one
 def fit(
     rows: Tensor,
     s: Any,

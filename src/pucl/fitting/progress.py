@@ -118,7 +118,11 @@ class ProgressLines:
             self._bar.start()
         else:
             self._beating = threading.Thread(target=self._beat, daemon=True)
-            self._beating.start()
+            try:
+                self._beating.start()
+            except BaseException:  # Ctrl-C while it waits for the thread: nothing would end that later
+                self._over.set()
+                raise
         return self
 
     def __exit__(

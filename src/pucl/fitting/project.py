@@ -8,6 +8,7 @@ from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
 from pucl.encoders.projection import projection_head
 from pucl.losses import Objective
+from pucl.seeds import seeded
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import Pretrained
 from pucl.training.reporting import Watch
@@ -36,8 +37,7 @@ def train_projection(
     """
     count, width = views.shape[1:]
     network = make_encoder(encoder, (width,), seed=config.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed + 1)
+    with seeded(config.seed + 1):
         hidden, out = config.projection
         head = projection_head(embedding_dim(network, (width,)), hidden=hidden, out=out)
     trained = Encoder(_scaling(views[:, 0], as_scaled), network)

@@ -134,7 +134,8 @@ def no_empty_leftovers(unfinished: Unfinished | None) -> Iterator[None]:
         yield
     except BaseException:
         if unfinished is not None and not is_interrupted(unfinished.folder):
-            remove_unfinished(unfinished.folder)
+            with suppress(RunError):  # what ended the fit counts
+                remove_unfinished(unfinished.folder)
         raise
 
 
@@ -223,9 +224,12 @@ def _clear(folder: Path) -> None:
     """Remove what a fit has saved from its folder; the file that says what it is goes last."""
     if not folder.is_dir() or not _is_of_fit(folder):
         return
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        elif is_temporary(path):
-            path.unlink(missing_ok=True)
-    (folder / WHICH).unlink(missing_ok=True)
+    try:
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif is_temporary(path):
+                path.unlink(missing_ok=True)
+        (folder / WHICH).unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot remove the interrupted fit in {folder}: {error.strerror or error}") from None

@@ -37,6 +37,7 @@ class LinearHead(StoredHead):
 
 
 @signed_by(OWNER)
+@torch.enable_grad()
 def fit_head(z: Tensor, s: Any, pseudo: PseudoLabels, *, method: str = "linear", **options: Any) -> nn.Module:
     """Fit the head registered under `method` on embeddings (n, k) and their pseudo-labels.
 

@@ -10,7 +10,7 @@ from pucl.errors import bad_argument, check_count, check_positive
 from pucl.heads.stored import HeadParts, StoredHead
 from pucl.pseudo_labels import PseudoLabels
 from pucl.registry import register
-from pucl.seeds import seed_of
+from pucl.seeds import seed_of, seeded
 from pucl.training.batches import epoch_order, steps_per_epoch
 from pucl.training.config import TrainConfig
 from pucl.training.schedule import learning_rate as scheduled
@@ -26,8 +26,7 @@ class MLPHead(StoredHead):
     def __init__(self, dim: int, hidden: int, *, seed: int) -> None:
         super().__init__()
         self.scale = dim**0.5  # unit mean square per feature of an L2-normalised embedding
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             self.inner = nn.Sequential(nn.Linear(dim, hidden, bias=False), nn.BatchNorm1d(hidden), nn.ReLU())
             self.outer = nn.Linear(hidden, 1)
 

@@ -20,7 +20,7 @@ from pucl.heads.linear import linear
 from pucl.heads.tuned import Normed
 from pucl.labels import check_labels
 from pucl.pseudo_labels import PseudoLabels
-from pucl.seeds import seed_of
+from pucl.seeds import seed_of, seeded
 from pucl.training.averaging import WeightAverage
 from pucl.training.batches import epoch_order, steps_per_epoch
 from pucl.training.capture import Captured, is_recordable, own_stream
@@ -232,8 +232,7 @@ def own_draws(config: TuneConfig, device: torch.device) -> Iterator[None]:
 
     Modules may draw from it: a layer when it is initialised, an encoder with dropout.
     """
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed_of(config.seed, "fine-tuning", 0))
+    with seeded(seed_of(config.seed, "fine-tuning", 0), device):
         yield
 
 

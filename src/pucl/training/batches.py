@@ -84,8 +84,8 @@ def streamed_batches(x: Tensor, order: Tensor, device: torch.device) -> Iterator
             ready.put(error)
 
     thread = threading.Thread(target=read, name="pucl-batches", daemon=True)
-    thread.start()
     try:
+        thread.start()
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
@@ -96,7 +96,8 @@ def streamed_batches(x: Tensor, order: Tensor, device: torch.device) -> Iterator
             yield batch
     finally:
         stop.set()
-        thread.join()
+        if thread.ident is not None:  # else it could not be started
+            thread.join()
 
 
 def _copied(batch: Tensor, device: torch.device) -> tuple[Tensor, torch.cuda.Event | None]:

@@ -18,7 +18,7 @@ from pucl.errors import Described, bad_argument, signed_by
 from pucl.labels import check_labels
 from pucl.losses import Objective, make_objective
 from pucl.registry import check_options, get
-from pucl.seeds import seed_of
+from pucl.seeds import seed_of, seeded
 from pucl.training.checkpoints import Checkpoints, fingerprint
 from pucl.training.config import FREE, TrainConfig
 from pucl.training.reporting import Epoch, Watch
@@ -228,8 +228,7 @@ def default_view(shape: tuple[int, ...]) -> str:
 
 def _head(network: nn.Module, shape: tuple[int, ...], config: TrainConfig) -> nn.Module:
     width, out = config.projection
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed + 1)
+    with seeded(config.seed + 1):
         return projection_head(embedding_dim(network, shape), hidden=width, out=out, output_norm=config.output_norm)
 
 

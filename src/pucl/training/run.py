@@ -242,6 +242,7 @@ def train(run: Run) -> list[Epoch]:
     return run.history
 
 
+@torch.enable_grad()  # whatever the caller's mode is, or what an interrupted call has left of one
 def train_together(runs: list[Run]) -> None:
     """Take the steps of several runs in turn, each on its own stream, since small networks share a GPU well."""
     deterministic = any(run.config.deterministic for run in runs)

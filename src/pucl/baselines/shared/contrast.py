@@ -14,6 +14,7 @@ from pucl.baselines.shared.training_problem import PUProblem
 from pucl.baselines.shared.training_settings import Settings
 from pucl.encoders.inputs import to_float
 from pucl.errors import check_count, check_positive, check_share
+from pucl.seeds import seeded
 from pucl.training.pretraining import default_view
 from pucl.views import View, make_view
 
@@ -77,8 +78,7 @@ class Projected(nn.Module):
 def projected(problem: PUProblem, settings: ContrastSettings) -> Projected:
     """A fresh network with its head."""
     network = problem.network()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(problem.drawing("projection").initial_seed() >> 31)
+    with seeded(problem.drawing("projection").initial_seed() >> 31):
         made = Projected(network, settings.dim)
     return made.to(problem.device)
 

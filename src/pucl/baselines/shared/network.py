@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise, to_float
+from pucl.seeds import seeded
 
 
 class Network(nn.Module):
@@ -72,8 +73,7 @@ def make_network(
 ) -> Network:
     """A fresh network, its weights drawn with `seed`; a module is copied with its weights."""
     body = make_encoder(encoder, shape, seed=seed) if isinstance(encoder, str) else copy.deepcopy(encoder)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed + 1)
+    with seeded(seed + 1):
         layer = nn.Linear(embedding_dim(body, shape), outputs)
     return Network(Encoder(copy.deepcopy(standardise), body), layer, relu=isinstance(encoder, str) and encoder != "raw")
 

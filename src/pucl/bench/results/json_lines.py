@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
-
 from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.files import InUseError, lock_file
 
 OWNER = "pucl bench"
 T = TypeVar("T")
@@ -91,19 +90,16 @@ def appending(path: Path, *, begin: bytes) -> Iterator[Appender]:
 @contextlib.contextmanager
 def only_writer(path: Path) -> Iterator[None]:
     """Lock a file for one writer; a second process is refused. The lock of a killed process is free at once."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{path}.lock", timeout=0)
-        lock.acquire()
-    except Timeout:
-        busy = f"{OWNER}: another process is writing to {path}; wait for it or use another file"
-        raise RunError(busy) from None
-    except OSError as error:
-        raise cannot_write(path, error) from None
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock_file(Path(f"{path}.lock")))
+        except InUseError:
+            busy = f"{OWNER}: another process is writing to {path}; wait for it or use another file"
+            raise RunError(busy) from None
+        except OSError as error:
+            raise cannot_write(path, error) from None
         yield
-    finally:
-        lock.release()
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from filelock import FileLock
 
 from pucl.bench.grid.cells import EncoderCell, Pipeline, is_estimated, needs_classes, reads_texts
 from pucl.bench.grid.decode import decode, from_json
@@ -33,6 +33,7 @@ from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.plain import plain_encoder
 from pucl.encoders.saved import ABOUT, load_encoder, save_encoder
 from pucl.errors import InputError
+from pucl.files import lock_file
 from pucl.fitting.project import PROJECTION
 from pucl.ranking.prior import estimate_prior
 from pucl.texts import entry_of, identity_of
@@ -121,7 +122,7 @@ class EncoderStore:
         words = (where.task, cell.objective, cell.encoder, where.n_labelled, where.seed, cell.key[:8])
         place = self.folder / "-".join(str(word) for word in words)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(place.with_suffix(".lock")):
+        with lock_file(place.with_suffix(".lock"), patience=math.inf):
             yield place
 
     def stored(self, place: Path, cell: EncoderCell | Pipeline, kind: type[T]) -> tuple[Encoder, T] | None:

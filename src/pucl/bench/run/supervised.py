@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from pucl.device import pick_device
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise, as_rows
+from pucl.seeds import seeded
 from pucl.training.config import TrainConfig
 from pucl.training.run import Run, train
 from pucl.views import make_view
@@ -21,8 +22,7 @@ def fit_supervised(
     rows = as_rows(x, owner="fit_supervised")
     shape = tuple(rows.shape[1:])
     network = make_encoder(encoder, shape, seed=config.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+    with seeded(config.seed):
         layer = nn.Linear(embedding_dim(network, shape), 1)
     model = nn.Sequential(Encoder(Standardise.of(rows), network), layer)
 
