@@ -90,3 +90,27 @@ def test_a_run_says_its_cost_before_it_starts(bench: Command, tmp_path: Path, wo
     assert len(out.splitlines()) > 3
     if not words:  # all are there now: nothing to say
         assert "cost" not in bench("run", "g.toml", "--results", "r.jsonl", "--device", "cpu").out
+
+
+def test_the_cost_on_other_hardware_by_its_name(bench: Command, tmp_path: Path) -> None:
+    cells = two_baselines()
+    write_results(tmp_path / "r.jsonl", [timed(cells[0], 50.0), timed(cells[0], 7.0, hardware=hardware_of())])
+    words = ("run", "g.toml", "--results", "r.jsonl", "--device", "cpu", "--force", "--dry-run", "--hardware")
+    assert bench(*words, HERE).out.splitlines()[1].startswith(f"cost: about 2 min on {HERE}, ")  # 50 s each
+    code, _, err = bench(*words, "this cart")
+    known = ", ".join(map(repr, sorted([HERE, hardware_of()])))
+    allowed = f"--hardware must be the hardware of stored results: {known}; got 'this cart'"
+    assert (code, err.strip()) == (2, f"pucl bench run: {allowed}")
+
+
+def test_cells_that_would_be_skipped_are_grouped_by_reason(
+    bench: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PUCL_DATA", str(tmp_path))
+    grid = 'tasks = ["cifar1", "fmnist1"]\nn_labelled = 1000\nseeds = [0, 1]\n[[block]]\nmethods = ["naive"]\n'
+    (tmp_path / "two.toml").write_text(grid, encoding="utf-8")
+    lines = bench("run", "two.toml", "--results", "r.jsonl", "--device", "cpu", "--dry-run").out.splitlines()
+    assert [line.partition(": ")[2].partition(": ")[0] for line in lines[:-1]] == [
+        "cifar1 1000 seed 0 naive (cnn7) and 1 more", "fmnist1 1000 seed 0 naive (lenet5) and 1 more",
+    ]  # fmt: skip
+    assert lines[-1] == "0 to run, 0 already there, 4 to skip"

@@ -1,6 +1,6 @@
 """The verbs of ``pucl bench``: run a grid, merge results, print a table, draw a figure, write a page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,6 +59,10 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print what would be run, and the time it will take.")
     ] = False,
+    hardware: Annotated[
+        str | None,
+        typer.Option(help="With --dry-run: the time on this hardware, as results name it, such as 'NVIDIA H200'."),
+    ] = None,
 ) -> None:
     """Run the cells of a grid that have no result yet. It can be stopped at any time; the same command continues.
 
@@ -73,6 +77,8 @@ def run(
     from pucl.errors import Described, bad_argument, check_count
 
     check_count("pucl bench run", "--jobs", jobs)
+    if hardware is not None and not dry_run:
+        raise bad_argument("pucl bench run", "--hardware", "given with --dry-run", hardware)
     workers = Engine(engine, address)
     workers.check("pucl bench run")
     if engine and jobs > 1:
@@ -83,7 +89,11 @@ def run(
         for option, value in (("--stale", stale), ("--encoders", encoders), ("--device", device), ("--engine", engine)):
             if value:
                 raise bad_argument("pucl bench run", option, "left out for a grid of tables", value)
-        _run_tables(grid, only or [], results or TABLES, jobs=jobs, force=force, commit=commit, dry_run=dry_run)
+        where = results or TABLES
+        if dry_run:
+            _plan_tables(grid, only or [], where, force=force, hardware=hardware)
+        else:
+            _run_tables(grid, only or [], where, jobs=jobs, force=force, commit=commit)
         return
     cells, results = select(read_grid(grid), only or []), results or RESULTS
     if dry_run:
@@ -91,7 +101,8 @@ def run(
         lines = read_results(results, missing_ok=True)
         to_do = plan(cells, lines, force=force, stale=stale)
         say_outdated(to_do, typer.echo)
-        say_cost(to_do, lines, typer.echo, device=device, jobs=jobs)
+        known = _known(hardware, (line.origin.hardware for line in lines))
+        say_cost(to_do, lines, typer.echo, device=device, jobs=jobs, hardware=known)
         _would_run(to_do)
         return
     with _stoppable(force=force):
@@ -103,32 +114,51 @@ def run(
         raise typer.Exit(1)
 
 
-def _run_tables(
-    grid: Path, only: list[str], results: Path, *, jobs: int, force: bool, commit: str | None, dry_run: bool
-) -> None:
+def _run_tables(grid: Path, only: list[str], results: Path, *, jobs: int, force: bool, commit: str | None) -> None:
     """Run a grid of real tables."""
     from pucl.bench.tables.grid import read_table_grid, select
-    from pucl.bench.tables.suite import plan, read_table_lines, say_cost, sweep_tables
+    from pucl.bench.tables.suite import sweep_tables
 
     cells = select(read_table_grid(grid), only)
-    if dry_run:
-        lines = read_table_lines(results, missing_ok=True)
-        to_do = plan(cells, lines, force=force)
-        say_cost(to_do, lines, typer.echo)
-        _would_run(to_do)
-        return
     with _stoppable(force=force):
         summary = sweep_tables(cells, results, jobs=jobs, force=force, commit=commit, on_progress=typer.echo)
     if summary.failed:
         raise typer.Exit(1)
 
 
+def _plan_tables(grid: Path, only: list[str], results: Path, *, force: bool, hardware: str | None) -> None:
+    """Print what running a grid of real tables would do."""
+    from pucl.bench.tables.grid import read_table_grid, select
+    from pucl.bench.tables.line import FitLine
+    from pucl.bench.tables.suite import plan, read_table_lines, say_cost
+
+    lines = read_table_lines(results, missing_ok=True)
+    to_do = plan(select(read_table_grid(grid), only), lines, force=force)
+    known = (line.origin.hardware for line in lines if isinstance(line, FitLine))
+    say_cost(to_do, lines, typer.echo, hardware=_known(hardware, known))
+    _would_run(to_do)
+
+
+def _known(hardware: str | None, stored: Iterable[str]) -> str | None:
+    """The hardware that `--hardware` names, if there are results of it."""
+    from pucl.errors import bad_argument
+
+    if hardware is not None and hardware not in (names := set(stored)):
+        allowed = f"the hardware of stored results: {', '.join(map(repr, sorted(names))) or 'there are none'}"
+        raise bad_argument("pucl bench run", "--hardware", allowed, hardware)
+    return hardware
+
+
 def _would_run(to_do: "SweepPlan | TablePlan") -> None:
-    """Print what a sweep would do."""
+    """Print what a sweep would do; cells that would be skipped by their reasons."""
     for cell in to_do.missing:
         typer.echo(f"would run{' again' * (cell.key in to_do.again)}: {cell.name}")
+    reasons: dict[str, list[str]] = {}
     for skipped, reason in to_do.skipped:
-        typer.echo(f"would skip: {skipped.name}: {reason}")
+        reasons.setdefault(reason, []).append(skipped.name)
+    for reason, names in reasons.items():
+        others = f" and {len(names) - 1} more" * (len(names) > 1)
+        typer.echo(f"would skip: {names[0]}{others}: {reason}")
     typer.echo(f"{len(to_do.missing)} to run, {to_do.there} already there, {len(to_do.skipped)} to skip")
 
 

@@ -188,11 +188,19 @@ def say_outdated(to_do: SweepPlan, say: Say) -> None:
         say(f"{len(to_do.again)} of {len(to_do.missing)} cells to run have a result already; the new one counts")
 
 
-def say_cost(to_do: SweepPlan, lines: list[ResultLine], say: Say, *, device: str | None = None, jobs: int = 1) -> None:
-    """Report what the cells to run will cost on this device, as far as stored times tell."""
+def say_cost(
+    to_do: SweepPlan,
+    lines: list[ResultLine],
+    say: Say,
+    *,
+    device: str | None = None,
+    jobs: int = 1,
+    hardware: str | None = None,
+) -> None:
+    """Report what the cells to run will cost on this device, or other hardware, as far as stored times tell."""
     if to_do.missing:
         threads = None if jobs == 1 else threads_of(_threads(jobs))
-        say(str(cost_of_cells(to_do.missing, lines, hardware_of(str(pick_device(device)), threads))))
+        say(str(cost_of_cells(to_do.missing, lines, hardware or hardware_of(str(pick_device(device)), threads))))
 
 
 def _threads(jobs: int) -> int:

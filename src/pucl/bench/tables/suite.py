@@ -117,10 +117,10 @@ def sweep_tables(
     return summary
 
 
-def say_cost(to_do: TablePlan, lines: list[TableLine], say: Say) -> None:
-    """Report what the cells to run will cost on this machine, as far as stored times tell."""
+def say_cost(to_do: TablePlan, lines: list[TableLine], say: Say, *, hardware: str | None = None) -> None:
+    """Report what the cells to run will cost on this machine, or other hardware, as far as stored times tell."""
     if to_do.missing:
-        say(str(cost_of_tables(to_do.missing, lines, hardware_of(threads=1))))
+        say(str(cost_of_tables(to_do.missing, lines, hardware or hardware_of(threads=1))))
 
 
 def units(cells: list[TableCell]) -> list[list[TableCell]]:
