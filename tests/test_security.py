@@ -130,7 +130,8 @@ def test_an_absolute_name_stays_below_the_folder(tmp_path: Path, monkeypatch: py
     assert not outside.exists() and (root / "mine" / "train").is_dir()
 
 
-def test_whatever_is_fetched_has_a_checksum() -> None:
+def test_whatever_is_fetched_has_a_checksum(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PUCL_DATA", str(tmp_path))
     for source in SOURCES:
         assert source.archive is None or len(source.archive.md5) == 32
         assert all(len(file.md5) == 32 for file in source.files)

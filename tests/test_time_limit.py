@@ -1,7 +1,7 @@
 """What a fit leaves out: the encoder where fast rankers separate the classes, and whatever the time limit forbids."""
 
 import time
-from collections.abc import Iterator
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,13 +100,9 @@ def test_limits_that_are_none(limit: Any) -> None:
 
 
 def clock(*seconds: float) -> SimpleNamespace:
-    """A `time` whose counter has moved on by so many seconds at every look at it."""
-    began = time.perf_counter()
-
-    def readings() -> Iterator[float]:
-        yield from (began + sum(seconds[: i + 1]) for i in range(len(seconds)))
-
-    reading = readings()
+    """A `time` whose counter has moved on by so many seconds at every look at it, and stands still after the last."""
+    times = [time.perf_counter() + passed for passed in accumulate(seconds)]
+    reading = chain(times, repeat(times[-1]))
     return SimpleNamespace(perf_counter=lambda: next(reading))
 
 
