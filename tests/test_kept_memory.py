@@ -33,6 +33,7 @@ def resident() -> float:
 
 
 @glibc
+@pytest.mark.slow
 def test_a_training_asks_for_its_memory_once(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(640, 1, 33, 33)
     train(x[:128])
@@ -64,6 +65,7 @@ def test_people_who_set_their_memory_keep_what_they_set(name: str, monkeypatch: 
 
 
 @glibc
+@pytest.mark.slow
 def test_it_is_given_back_when_a_training_is_stopped() -> None:
     x, during = torch.rand(128, 1, 48, 48), []
     train(x)
