@@ -16,7 +16,8 @@ def test_threads_are_started_and_ended() -> None:
 
 
 def test_no_room_for_the_second_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, start, started = threading.active_count(), threading.Thread.start, []
+    before, start = threading.active_count(), threading.Thread.start
+    started: list[threading.Thread] = []
 
     def once(thread: threading.Thread) -> None:
         if started:
