@@ -7,7 +7,7 @@ BLOCKS = 8  # read ahead, in work and parsed
 
 
 def check_room(block: int) -> None:
-    """Take as many bytes and threads as Arrow does for such blocks, and free them; a MemoryError where there is no room."""
+    """Take as many bytes and threads as Arrow does, and free them; a MemoryError where there is no room."""
     bytearray(BLOCKS * block)
     done = Event()
     threads = [Thread(target=done.wait) for _ in range(THREADS)]
