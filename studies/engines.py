@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,10 +33,14 @@ from pucl.data.own.batch import need
 COLUMNS, SHARE, APART, GROUP, SAMPLE, LABELLED = 64, 0.3, 0.4, 125_000, 4_000, 0.3
 EVERY = 0.1  # seconds between two looks at /proc
 TICK = os.sysconf("SC_CLK_TCK")
-RUNS = {"one process": [[]], "two shards": [["--shard", "0/2"], ["--shard", "1/2"]], "Ray": [["--engine", "ray"]]}
+RUNS: dict[str, list[list[str]]] = {
+    "one process": [[]],
+    "two shards": [["--shard", "0/2"], ["--shard", "1/2"]],
+    "Ray": [["--engine", "ray"]],
+}
 
 
-def rows(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def rows(n: int, seed: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Two normal clouds, and which rows are of the first."""
     rng = np.random.default_rng(seed)
     positive = rng.random(n) < SHARE
@@ -108,7 +112,7 @@ class Used:
 
     def parts(self) -> dict[str, float]:
         """CPU seconds of those who score, of the caller of Ray, and of Ray's own processes."""
-        sums: Counter[str] = Counter()
+        sums: dict[str, float] = defaultdict(float)
         for key, seconds in self.seconds.items():
             sums[_part(self.names.get(key, ""))] += seconds
         return {part: round(seconds, 1) for part, seconds in sums.items()}

@@ -57,7 +57,7 @@ def connected(owner: str, address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _as_nice_as_the_caller() -> Iterator[None]:
-    """While a cluster is started: on a busy machine Ray's 15 took an eighth more CPU seconds for the same rows."""
+    """While a cluster is started: on a busy machine, Ray's 15 costs a tenth more CPU seconds for the same rows."""
     if NICENESS in os.environ:
         yield
         return
