@@ -172,11 +172,12 @@ def test_a_cluster_without_a_free_core(ray: Any, monkeypatch: pytest.MonkeyPatch
         ray.kill(others)
 
 
-def test_a_cluster_is_known_by_its_first_word(ray: Any) -> None:
-    address = ray.get_runtime_context().gcs_address
-    ray_pool._check_answers("f", address)
-    with pytest.raises(InputError, match=r"which does not answer \(Connection refused\)"):
-        ray_pool._check_answers("f", f"{address.partition(':')[0]}:9")
+def test_a_cluster_that_runs_already_is_used(ray: Any) -> None:
+    program = "import sys\nfrom pucl.engines.ray_pool import run_on_ray as run\n"
+    program += "print([*run(lambda n: -n, [7], owner='f', address=sys.argv[1])])"
+    words = [sys.executable, "-c", program, ray.get_runtime_context().gcs_address]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+    assert done.stdout == "[(7, -7)]\n" and ray.is_initialized(), done.stderr[-3000:]
 
 
 def test_the_workers_of_an_own_cluster_are_as_nice_as_the_caller(tmp_path: Path) -> None:
