@@ -172,6 +172,7 @@ def test_no_epochs_at_all_mean_frozen() -> None:
     before = [weight.clone() for weight in network.parameters()]
     with pytest.warns(RunWarning, match="Encoder Pooled is your own code"):
         none = PUClassifier(encoder=network, epochs=0, **QUICK).fit(x, S)
+    with pytest.warns(RunWarning, match="Encoder Pooled is your own code"):
         frozen = PUClassifier(encoder=network, tune="frozen", **QUICK).fit(x, S)
     assert np.array_equal(none.decision_function(x), frozen.decision_function(x)) and not none.history_
     assert all(map(torch.equal, before, network.parameters()))

@@ -71,7 +71,7 @@ def test_the_number_of_threads_does_not_change_what_is_learnt() -> None:
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
             learnt.append(HashedEncoder.fit(texts, seed=0).axes)
-    assert learnt[0].shape[1] == 256 and np.array_equal(*learnt)
+    assert learnt[0].shape[1] == 256 and np.array_equal(learnt[0], learnt[1])
 
 
 @pytest.mark.parametrize("name", sorted(set(entries(FAMILY)) - {"minilm"}))

@@ -74,9 +74,7 @@ def average_rankers(plan: FitPlan) -> Average:
     return Average(tuple(ranked), tuple(skipped), Blend(members, expand), averaged_logits(used), mean, scale)
 
 
-def prior_of_rows(
-    schema: Schema, rows: Tensor, labelled: Bools, negative: Bools | None, *, seed: int
-) -> PriorEstimate:
+def prior_of_rows(schema: Schema, rows: Tensor, labelled: Bools, negative: Bools | None, *, seed: int) -> PriorEstimate:
     """π̂ of a table or of vectors, or the bound on it: what a fit to these rows says."""
     return prior_of_table(rows_to_rank(schema, rows, schema.features(rows), labelled, negative, seed)[0])
 

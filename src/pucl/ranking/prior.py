@@ -146,7 +146,9 @@ def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
     try:
         rows = as_tensor(z)
     except (TypeError, ValueError, RuntimeError):
-        allowed = "floating-point embeddings (n, k) or scores (n,); PriorEstimator takes categories, dates and texts, too"
+        allowed = (
+            "floating-point embeddings (n, k) or scores (n,); PriorEstimator takes categories, dates and texts, too"
+        )
         raise bad_argument(OWNER, "z", allowed, Described(f"a {type(z).__name__} of other values")) from None
     if rows.ndim not in (1, 2) or rows.numel() == 0 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")

@@ -121,7 +121,7 @@ def _lists(array: Any, name: str, start: int) -> NDArray[np.float32]:
 
 
 def as_dates(table: Any, text: Sequence[str] = ()) -> Any:
-    """An Arrow table whose columns of text are dates or times where all values are: 2024-12-31, 2024-12-31 08:30, 08:30.
+    """An Arrow table whose columns of text are dates or times if all values are: 2024-12-31, 2024-12-31 08:30, 08:30.
 
     The columns of `text` stay as they are.
     """
