@@ -185,6 +185,21 @@ def test_resnet_weights_are_kaiming_normal_by_fan_out() -> None:
             assert (layer.weight == 1).all() and (layer.bias == 0).all()
 
 
+@pytest.mark.parametrize(("height", "width", "block"), [(31, 200, 1), (63, 64, 1), (64, 64, 2), (100, 130, 3)])
+def test_thumbnails(height: int, width: int, block: int) -> None:
+    network, small = (
+        make_encoder("thumbnail_cnn", (3, height, width)).eval(),
+        make_encoder("small_cnn", (3, 8, 8)).eval(),
+    )
+    small.load_state_dict({name.removeprefix("1."): value for name, value in network.state_dict().items()})
+    x = torch.rand(2, 3, height, width, generator=Generator().manual_seed(0))
+    h, w = height // block, width // block
+    cut = x[:, :, : h * block, : w * block]  # what is left over at the edges is not seen
+    means = cut.reshape(2, 3, h, block, w, block).mean(dim=(3, 5))
+    with torch.no_grad():
+        torch.testing.assert_close(network(x), small(means))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lenet5", "cnn7", "cnn7bn", "cnn13", "resnet18"])
 def test_networks_compile_whole_and_take_channels_last(name: str) -> None:

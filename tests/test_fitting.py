@@ -18,10 +18,24 @@ from pucl.fitting.compare import Candidate, Comparison, Judged, choose
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
 from pucl.fitting.modes import MODES
-from pucl.fitting.plan import FitOptions, plan_fit
+from pucl.fitting.plan import FitOptions, plan_fit, plan_pretraining
 from pucl.fitting.reasons import reasons_of
 from pucl.models.schema import Schema
 from pucl.training.pretraining import Pretrained
+
+
+@pytest.mark.parametrize(
+    ("shape", "encoder"),
+    [
+        ((1, 28, 28), "small_cnn"),
+        ((3, 63, 80), "small_cnn"),
+        ((3, 64, 64), "thumbnail_cnn"),
+        ((1, 300, 200), "thumbnail_cnn"),
+    ],
+)
+def test_on_a_cpu_large_images_are_encoded_as_thumbnails(shape: tuple[int, ...], encoder: str) -> None:
+    plan = plan_pretraining(FitOptions(), Schema("image", shape), 1000, 100, torch.device("cpu"))
+    assert plan is not None and plan.encoder == encoder and plan.reasons[0] == f"Encoder {encoder}: fast on a CPU."
 
 
 @pytest.mark.slow

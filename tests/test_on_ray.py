@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -185,6 +188,43 @@ def test_lost_workers_are_started_again_and_wrong_input_is_said_at_once(tmp_path
 def test_an_address_where_nothing_listens(tmp_path: Path, address: str) -> None:
     with pytest.raises(InputError, match=f"^pucl pretrain: address must be .*; got '{address}'"):
         start(tmp_path, address=address)
+
+
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"", "no answer in 0.2 s"),
+        (b"HTTP/1.0 400 Bad request", "it is no Ray cluster"),
+        (b"\0\0", "it is no Ray cluster"),
+        (bytes([0, 0, 6, 4, 0, 0, 0, 0, 0]), None),
+    ],
+)
+def test_something_else_that_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes, reason: str | None
+) -> None:
+    monkeypatch.setattr("pucl.engines.ray_pool.KNOCK", 0.2 if not answer else 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def serve() -> bytes:
+            with server.accept()[0] as connection:
+                heard = connection.recv(64)
+                connection.sendall(answer)
+                with suppress(OSError):  # it has hung up
+                    if answer:
+                        connection.shutdown(socket.SHUT_WR)
+                    connection.recv(64)
+                return heard
+
+        heard, address = pool.submit(serve), f"127.0.0.1:{server.getsockname()[1]}"
+        if reason is None:
+            assert start(tmp_path, address=address) == 7
+        else:
+            with pytest.raises(InputError) as caught:
+                start(tmp_path, address=address)
+            got = f"got '{address}', which does not answer ({reason})"
+            assert str(caught.value) == f"pucl pretrain: address must be that of a running Ray cluster; {got}"
+        assert heard.result().startswith(b"PRI * HTTP/2.0")
 
 
 def test_a_cluster_that_does_not_answer(tmp_path: Path, ray: SimpleNamespace) -> None:

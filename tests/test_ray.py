@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from model_examples import table_model
 from pucl.bench.results.store import read_results
 from pucl.engines import Engine, ray_pool
-from pucl.engines.ray_pool import run_on_ray
+from pucl.engines.ray_pool import NICENESS, run_on_ray
 from pucl.errors import InputError, RunError
 from pucl.models.folder import save_model
 from pucl.models.many_files import embed_files, score_files
@@ -168,6 +170,28 @@ def test_a_cluster_without_a_free_core(ray: Any, monkeypatch: pytest.MonkeyPatch
             list(run_on_ray(str, [1], owner="f"))
     finally:
         ray.kill(others)
+
+
+def test_a_cluster_is_known_by_its_first_word(ray: Any) -> None:
+    address = ray.get_runtime_context().gcs_address
+    ray_pool._check_answers("f", address)
+    with pytest.raises(InputError, match=r"which does not answer \(Connection refused\)"):
+        ray_pool._check_answers("f", f"{address.partition(':')[0]}:9")
+
+
+def test_the_workers_of_an_own_cluster_are_as_nice_as_the_caller(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os\nfrom pucl.engines.ray_pool import NICENESS, run_on_ray\nos.nice(3)\n"
+        "print([nice for _, nice in run_on_ray(lambda _: os.nice(0), [0], owner='f')], NICENESS in os.environ)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(SRC)}
+    for more, above in (({}, 3), ({NICENESS: "2"}, 5)):
+        expected = min(19, os.nice(0) + above)
+        words = [sys.executable, str(script)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600, env=env | more)
+        assert done.stdout == f"[{expected}] {bool(more)}\n", done.stderr[-3000:]
 
 
 def test_cells_of_a_benchmark(ray: Any, bench: Command, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 import csv
 import io
+import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -211,3 +214,11 @@ def test_a_stored_name_of_timm_fetches_nothing(target: str, monkeypatch: pytest.
     build("timm:tiny", (3, 12, 12), **settings)
     with pytest.raises(InputError, match="timm has no model"):
         build(f"timm:{target}", (3, 12, 12), **settings)
+
+
+def test_nothing_that_pucl_runs_reports_to_anybody(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    code = "import pucl, onnxruntime"
+    subprocess.run([sys.executable, "-c", code], env={**environment, "TMPDIR": str(tmp_path)}, check=True)
+    assert list(tmp_path.iterdir()) == []

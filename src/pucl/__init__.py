@@ -8,6 +8,8 @@ __version__ = "0.1.0"
 
 # Threads of torch that wait sleep instead of spinning, unless the user has said otherwise; see pucl.numerics.threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Nothing that pucl runs reports to anybody: newer versions of onnxruntime would, and leave a file in TMPDIR.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
     from pucl.baselines import fit_baseline, settings_of

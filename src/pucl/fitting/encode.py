@@ -148,7 +148,7 @@ class _Pace:
         seconds = (now - began) / max(1, done - first) * (of - done)
         if seconds > LONG:
             hours, faster = max(1, round(seconds / 3600)), "a GPU, " if self.device == "cpu" else ""
-            text = f"{faster}smaller images, time_limit= or encoder='raw' make it faster"
+            text = f"{faster}smaller images, time_limit=, encoder='efficientnet_lite0' or encoder='raw' make it faster"
             warnings.warn(f"training the encoder will take about {hours} h more; {text}", RunWarning, stacklevel=2)
 
 

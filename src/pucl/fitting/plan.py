@@ -365,7 +365,7 @@ def _encoder(options: FitOptions, schema: Schema, device: Device) -> tuple[str |
         return "mlp", "for rows that are not images"
     side = min(schema.shape[1:])
     if device.type != "cuda":
-        return "small_cnn", "fast on a CPU"
+        return ("small_cnn" if side < 64 else "thumbnail_cnn"), "fast on a CPU"
     if side < 16:
         return "small_cnn", "for images below 16 pixels"
     return ("cnn7bn", "for images below 48 pixels") if side < 48 else ("resnet18", "for images of 48 pixels or more")

@@ -8,6 +8,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 
+from pucl.numerics.memory import kept_memory
+
 R = TypeVar("R")
 WARM = 3  # steps taken one by one before a graph is made of them: kernels are chosen and memory is laid out in these
 
@@ -63,12 +65,13 @@ class Captured(Generic[R]):
 
 @contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """A separate CUDA stream, which recording needs, with cuDNN's benchmark mode on; nothing on a CPU.
+    """A separate CUDA stream, which recording needs, with cuDNN's benchmark mode on; on a CPU memory that is kept.
 
     The streams wait for each other at both ends.
     """
     if device.type != "cuda":
-        yield
+        with kept_memory(device):
+            yield
         return
     torch.cuda.synchronize(device)
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pucl.distributed import averaging, own_part, rank_and_world, shared_batch_norm
 from pucl.errors import Described, bad_argument
 from pucl.losses import Objective
+from pucl.numerics.memory import kept_memory
 from pucl.seeds import seed_of
 from pucl.training.averaging import WeightAverage
 from pucl.training.batches import epoch_order, fits, resident_batches, steps_per_epoch, streamed_batches
@@ -246,7 +247,8 @@ def train(run: Run) -> list[Epoch]:
 def train_together(runs: list[Run]) -> None:
     """Take the steps of several runs in turn, each on its own stream, since small networks share a GPU well."""
     deterministic = any(run.config.deterministic for run in runs)
-    with torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic):
+    flags = torch.backends.cudnn.flags(enabled=True, benchmark=not deterministic, deterministic=deterministic)
+    with flags, kept_memory(runs[0].device):
         going = [run.steps() for run in runs]
         try:
             while going:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pucl.data.own.batch import OWNER, PASS, need
 from pucl.data.own.columns import as_dates
+from pucl.data.own.room import check_room
 from pucl.data.own.separators import separator_of
 from pucl.errors import Described, InputError, bad_argument, unknown_name
 
@@ -119,6 +120,7 @@ def _csv(path: Path, delimiter: str, point: str, text: tuple[str, ...], id_colum
             column_types=types, include_columns=columns, strings_can_be_null=True, decimal_point=point
         )
         parse = csv.ParseOptions(delimiter=delimiter)
+        check_room(BLOCK)
         return csv.open_csv(path, csv.ReadOptions(block_size=BLOCK), parse, convert)
 
     def widened(field: Any) -> Any:

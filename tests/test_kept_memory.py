@@ -1,0 +1,99 @@
+"""Memory that a training on a CPU keeps between its steps."""
+
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from pucl.encoders import make_encoder
+from pucl.encoders.embedding import embed
+from pucl.numerics import memory
+from pucl.numerics.memory import kept_memory
+from pucl.training import TrainConfig, pretrain
+
+CPU = torch.device("cpu")
+glibc = pytest.mark.skipif(memory._glibc() is None, reason="the memory of this system is not managed by glibc alone")
+
+
+def faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def train(x: torch.Tensor, on_step: Callable[[int, int], None] = lambda _done, _all: None) -> None:
+    config = TrainConfig(epochs=1, batch_size=128, learning_rate=1.0)
+    pretrain(x, torch.arange(len(x)) < 100, encoder="small_cnn", config=config, device="cpu", on_step=on_step)
+
+
+def resident() -> float:
+    """MB of memory that the process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+@glibc
+@pytest.mark.slow
+def test_a_training_asks_for_its_memory_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.rand(640, 1, 33, 33)
+    train(x[:128])
+    before = faults()
+    train(x)
+    kept = faults() - before
+    monkeypatch.setattr(memory, "_glibc", lambda: None)
+    before = faults()
+    train(x)
+    assert kept < (faults() - before) / 3
+
+
+@glibc
+def test_memory_is_given_back_afterwards() -> None:
+    before = resident()
+    with kept_memory(CPU):
+        torch.ones(1 << 27)
+        assert resident() > before + 500
+    assert resident() < before + 100
+
+
+@glibc
+@pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])
+def test_people_who_set_their_memory_keep_what_they_set(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "")
+    assert memory._glibc() is None
+    with kept_memory(CPU):
+        pass
+
+
+@glibc
+@pytest.mark.slow
+def test_it_is_given_back_when_a_training_is_stopped() -> None:
+    x, during = torch.rand(128, 1, 48, 48), []
+    train(x)
+
+    def stop(_done: int, _all: int) -> None:
+        during.append(resident())
+        raise KeyboardInterrupt
+
+    before = resident()
+    with pytest.raises(KeyboardInterrupt):
+        train(x, stop)
+    assert during[0] > before + 150 and resident() < before + 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems manage memory otherwise")
+def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda _name: object())
+    assert memory._glibc() is None
+
+
+def test_embeddings_do_not_depend_on_how_many_images_go_through_together() -> None:
+    x = torch.randint(0, 256, (70, 3, 40, 40), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    encoder = make_encoder("small_cnn", (3, 40, 40), seed=0)
+    at_once: list[int] = []
+    handle = encoder.register_forward_hook(lambda _module, rows, _out: at_once.append(len(rows[0])))
+    z = embed(encoder, x / 255)
+    handle.remove()
+    assert max(at_once) == (1 << 16) // 1600 and sum(at_once) == 70
+    with torch.no_grad():
+        whole = torch.nn.functional.normalize(encoder.eval()(x / 255), dim=1)
+    torch.testing.assert_close(z, whole, rtol=1e-6, atol=1e-7)
