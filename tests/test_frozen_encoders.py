@@ -167,10 +167,20 @@ def test_tables_and_encoders_without_weights_are_refused() -> None:
         PUClassifier(encoder=PCA(2).fit(vectors()), tune="all").fit(vectors(), S)
 
 
-def test_no_epochs_at_all_is_spelled_frozen() -> None:
+def test_no_epochs_at_all_mean_frozen() -> None:
+    network, x = own_network(), images()
+    before = [weight.clone() for weight in network.parameters()]
+    with pytest.warns(RunWarning, match="Encoder Pooled is your own code"):
+        none = PUClassifier(encoder=network, epochs=0, **QUICK).fit(x, S)
+    with pytest.warns(RunWarning, match="Encoder Pooled is your own code"):
+        frozen = PUClassifier(encoder=network, tune="frozen", **QUICK).fit(x, S)
+    assert np.array_equal(none.decision_function(x), frozen.decision_function(x)) and not none.history_
+    assert all(map(torch.equal, before, network.parameters()))
     pointer = r"epochs must be a whole number ≥ 1 \(tune='frozen' uses an encoder that you have as it is, encoder='raw'"
-    with pytest.raises(InputError, match=f"PUClassifier: {pointer}"):
-        PUClassifier(encoder=nn.Flatten(), epochs=0).fit(images(), S)
+    trained: list[dict[str, Any]] = [{}, {"encoder": "small_cnn"}, {"encoder": network, "tune": "all"}]
+    for way in trained:
+        with pytest.raises(InputError, match=f"PUClassifier: {pointer}"):
+            PUClassifier(epochs=0, **way).fit(x, S)
 
 
 def test_a_frozen_encoder_leaves_averaged_rankers_as_the_default() -> None:

@@ -82,6 +82,21 @@ def test_encoder_labeller_and_prior_alone() -> None:
 
 
 @pytest.mark.slow
+def test_the_share_of_a_table_is_what_a_fit_says() -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    x, s, y = gaussians(300)
+    frame = pd.DataFrame(x, columns=list("abcde")).assign(city=np.where(y, "bath", "york"), day="2024-01-01")
+    frame.loc[::7, "a"], frame.loc[::11, "city"] = None, None
+    frame.loc[::2, "day"] = "2024-05-01"
+    for rows in (frame, x.astype(np.float64), x.tolist()):
+        said, fitted = (estimator(random_state=0).fit(rows, s) for estimator in (PriorEstimator, PUClassifier))
+        assert (said.prior_, said.prior_is_bound_) == (fitted.prior_, fitted.prior_is_bound_)
+    with pytest.raises(InputError, match="PriorEstimator takes categories, dates and texts, too; got a DataFrame"):
+        pucl.estimate_prior(frame, s)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "result"),
     [

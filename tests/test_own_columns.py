@@ -1,6 +1,7 @@
 """Columns as people have them: other separators, workbooks, dates, labels in words, columns to drop, sparse rows."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import pucl
-from pucl.data.own import open_rows, read
+from pucl.data.own import TableTransform, open_rows, read
 from pucl.data.own.dates import part_of_days
 from pucl.data.own.label_words import positive_of
 from pucl.data.own.separators import separator_of
@@ -107,6 +108,29 @@ def test_dates_have_their_parts_beside_them() -> None:
     assert "when: hour" not in read(days, label="known").columns
     odd = FRAME.assign(when=[*FRAME["when"].astype(str)[:-1], "soon"])
     assert read(odd, label="known").schema["when"] == "category"
+
+
+def test_times_of_day_in_a_frame_are_what_they_are_in_a_file(tmp_path: Path) -> None:
+    times = [f"{minute // 60:02d}:{minute % 60:02d}" for minute in (np.arange(N) * 97) % 1440]
+    frame = FRAME.assign(clock=times, exact=[f"{time}:30" for time in times], ratio=[f"{i}:{i}" for i in range(N)])
+    frame.loc[2, "clock"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    columns = ["clock", "exact", "ratio"]
+    of_frame, of_file = (read(x, label="known", columns=columns) for x in (frame, tmp_path / "t.csv"))
+    assert of_frame.schema == of_file.schema == {"clock": "date", "exact": "date", "ratio": "category"}
+    for name in ("clock", "exact"):
+        np.testing.assert_array_equal(of_frame.load().values[name], of_file.load().values[name])
+    assert np.isnan(of_frame.load().values["clock"][2]) and of_frame.load().values["clock"][1] == 97 / 1440
+    late = frame.assign(clock=[*times[:-1], "25:00"])  # one that is none, far behind those that are looked at
+    assert read(late, label="known", columns=["clock"]).schema == {"clock": "category"}
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%y"])
+def test_dates_in_a_form_that_is_not_read_are_called_so(form: str) -> None:
+    days, rows = pd.date_range("2024-01-17", periods=4 * N).strftime(form), np.arange(4 * N)
+    message = f"column 'day' is left out: its dates, such as '{days[0]}', are not written as 2024-12-31 (08:30)"
+    with pytest.warns(UserWarning, match=re.escape(message)):
+        TableTransform.fit(pd.DataFrame({"size": rows, "day": days}))
 
 
 def test_parts_that_never_change_are_dropped_without_a_word_and_a_model_takes_dates(tmp_path: Path) -> None:

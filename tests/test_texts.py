@@ -6,6 +6,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from pucl.errors import InputError
 from pucl.registry import entries
@@ -61,6 +62,16 @@ def test_vectors_keep_what_a_truncated_svd_keeps() -> None:
     kept = np.square(encoder.encode(texts)).sum()
     assert encoder.axes.shape[1] <= len(texts) - 1
     assert kept == pytest.approx(np.square(best).sum(), rel=2e-3)
+
+
+def test_the_number_of_threads_does_not_change_what_is_learnt() -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{word}" for word in rng.zipf(1.3, size=20) % 4000) for _ in range(800)]
+    learnt = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            learnt.append(HashedEncoder.fit(texts, seed=0).axes)
+    assert learnt[0].shape[1] == 256 and np.array_equal(learnt[0], learnt[1])
 
 
 @pytest.mark.parametrize("name", sorted(set(entries(FAMILY)) - {"minilm"}))

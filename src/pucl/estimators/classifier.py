@@ -68,7 +68,8 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         text_encoder: ``"hashed"`` (n-grams, learnt from X), another registered text encoder, or one that you already
             have: ``"st:NAME"`` of sentence-transformers, ``"hf:ORG/NAME"`` of transformers, or such a folder.
         temperature: τ of the objective.
-        epochs: of the encoder's training; these three are chosen by the data when not given.
+        epochs: of the encoder's training; these three are chosen by the data when not given. 0 takes an encoder that
+            you have as it is, as ``tune="frozen"`` does.
         batch_size: of the encoder's training.
         learning_rate: of the encoder's training.
         fine_tune: at the end train encoder and head together, once on fixed pseudo-labels and once on labels that the

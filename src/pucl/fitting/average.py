@@ -15,9 +15,11 @@ from pucl.heads.stored import StoredHead
 from pucl.heads.support_vectors import SupportVectors
 from pucl.heads.trees import Trees
 from pucl.models.schema import Schema
+from pucl.priors import PriorEstimate
 from pucl.ranking.averaging import Ranked, TableRows, averaged_logits, rank_all
 from pucl.ranking.bagged_svm import BaggedMachines
 from pucl.ranking.bags import Bools, Floats
+from pucl.ranking.prior import prior_of_table
 from pucl.ranking.scaling import standardised
 from pucl.ranking.separability import plausible_share
 from pucl.ranking.trees import FittedTrees
@@ -70,6 +72,11 @@ def average_rankers(plan: FitPlan) -> Average:
         for each in used
     ]
     return Average(tuple(ranked), tuple(skipped), Blend(members, expand), averaged_logits(used), mean, scale)
+
+
+def prior_of_rows(schema: Schema, rows: Tensor, labelled: Bools, negative: Bools | None, *, seed: int) -> PriorEstimate:
+    """π̂ of a table or of vectors, or the bound on it: what a fit to these rows says."""
+    return prior_of_table(rows_to_rank(schema, rows, schema.features(rows), labelled, negative, seed)[0])
 
 
 def rows_to_rank(

@@ -12,7 +12,7 @@ from pucl.data.own import ReadOptions
 from pucl.data.own.batch import load
 from pucl.device import pick_device
 from pucl.errors import check_count
-from pucl.fitting.average import rows_to_rank
+from pucl.fitting.average import prior_of_rows
 from pucl.fitting.compare import CPU
 from pucl.fitting.encode import encode_raw
 from pucl.fitting.fit import fit
@@ -26,7 +26,7 @@ from pucl.models.folder import load_model
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
 from pucl.priors import PriorEstimate
-from pucl.ranking.prior import estimate_prior, prior_of_table
+from pucl.ranking.prior import estimate_prior
 from pucl.registry import get
 
 
@@ -114,7 +114,7 @@ def estimate_prior_of_files(
     else:
         schema, rows = learn_schema(data, categorical=reading.categorical, text_columns=reading.text_columns)
         if method == AUTO and schema.kind != "image":
-            return prior_of_table(rows_to_rank(schema, rows, schema.features(rows), data.s, data.negative, seed)[0])
+            return prior_of_rows(schema, rows, data.s, data.negative, seed=seed)
         z = encode_raw(schema.features(rows), CPU).z
     return estimate_prior(z, data.s, method=method, negatives=data.negative, seed=seed)
 

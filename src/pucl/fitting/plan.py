@@ -90,6 +90,9 @@ class FitOptions:
                 raise bad_argument(self.owner, "text_encoder", allowed, self.text_encoder)
             object.__setattr__(self, "text_encoder", self.encoder)
             object.__setattr__(self, "encoder", AUTO)
+        if self.epochs == 0 and self.tune in (None, "frozen") and is_frozen(self.encoder, "frozen"):
+            object.__setattr__(self, "tune", "frozen")  # an encoder that people have, not trained at all
+            object.__setattr__(self, "epochs", None)
         self._check_encoder()
         object.__setattr__(self, "text_encoder", check_text_encoder(self.text_encoder, owner=self.owner))
         if self.labeller != AUTO:  # a former name becomes the one of today

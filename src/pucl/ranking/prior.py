@@ -146,8 +146,10 @@ def _check(z: Any, s: Any) -> tuple[Tensor, Any]:
     try:
         rows = as_tensor(z)
     except (TypeError, ValueError, RuntimeError):
-        got = Described(f"a {type(z).__name__} that holds none")
-        raise bad_argument(OWNER, "z", "floating-point embeddings (n, k) or scores (n,)", got) from None
+        allowed = (
+            "floating-point embeddings (n, k) or scores (n,); PriorEstimator takes categories, dates and texts, too"
+        )
+        raise bad_argument(OWNER, "z", allowed, Described(f"a {type(z).__name__} of other values")) from None
     if rows.ndim not in (1, 2) or rows.numel() == 0 or not rows.is_floating_point():
         got = Described(f"{rows.dtype} of shape {tuple(rows.shape)}")
         raise bad_argument(OWNER, "z", "floating-point embeddings (n, k) or scores (n,)", got)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 
 from pucl.registry import register
 from pucl.texts import FAMILY, Arrays, Floats
@@ -56,7 +57,8 @@ class HashedEncoder:
         k = min(DIMENSIONS, weights.shape[0] - 1, weights.shape[1])
         if k < 1:
             return empty
-        axes = randomized_svd(weights, k, n_iter=ITERATIONS, random_state=seed)[2].T
+        with threadpool_limits(1, user_api="blas"):  # sums in another order would give other axes, and another fit
+            axes = randomized_svd(weights, k, n_iter=ITERATIONS, random_state=seed)[2].T
         return cls(number, idf, axes.astype(np.float16).astype(np.float32))
 
     def encode(self, texts: Sequence[str]) -> Floats:

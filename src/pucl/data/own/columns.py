@@ -13,6 +13,7 @@ from pucl.errors import Described, bad_argument
 
 LOOKED_AT = 20  # texts of a column that must all be dates before the others are read
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
+_TIME = re.compile(r"\d{2}:\d{2}(:\d{2})?")
 
 
 def type_of(arrow_type: Any) -> str:
@@ -120,7 +121,7 @@ def _lists(array: Any, name: str, start: int) -> NDArray[np.float32]:
 
 
 def as_dates(table: Any, text: Sequence[str] = ()) -> Any:
-    """An Arrow table whose columns of text are dates where all their values are, such as 2024-12-31 08:30.
+    """An Arrow table whose columns of text are dates or times if all values are: 2024-12-31, 2024-12-31 08:30, 08:30.
 
     The columns of `text` stay as they are.
     """
@@ -129,10 +130,17 @@ def as_dates(table: Any, text: Sequence[str] = ()) -> Any:
         if field.name in text or str(field.type) not in ("string", "large_string"):
             continue
         some = compute.drop_null(table.column(j).slice(0, 10 * LOOKED_AT)).slice(0, LOOKED_AT).to_pylist()
-        if not some or not all(_ISO.fullmatch(text.strip()) for text in some):
+        form = next((form for form in (_ISO, _TIME) if all(form.fullmatch(text.strip()) for text in some)), None)
+        if not some or form is None:
             continue
+        texts = table.column(j)
         try:
-            dates = table.column(j).cast(pa.timestamp("us"))
+            if form is _TIME:  # Arrow reads no times alone
+                day = pa.scalar("1970-01-01 ", texts.type)
+                moments = compute.binary_join_element_wise(day, texts, pa.scalar("", texts.type))
+                dates = moments.cast(pa.timestamp("us")).cast(pa.time64("us"))
+            else:
+                dates = texts.cast(pa.timestamp("us"))
         except pa.ArrowInvalid:  # a later value is no date
             continue
         table = table.set_column(j, field.name, dates)

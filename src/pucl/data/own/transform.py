@@ -5,6 +5,7 @@ linear models take.
 """
 
 import json
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,7 @@ from pucl.errors import Described, InputError, bad_argument, check_count, is_num
 from pucl.texts import HASHED, Arrays, check_encoder
 
 VERSION = 1
+OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}(\D|$)")  # a date in a form that is not read
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,12 @@ def _explain(table: Table, dropped: Sequence[str], ids: Mapping[str, str]) -> No
     if constant:
         warnings.warn(f"constant columns are dropped: {some(map(repr, constant))}", stacklevel=4)
     for name, example in ids.items():
-        shown = f"such as {example[:30]!r}; categorical= takes it as categories, text_columns= as text"
-        warnings.warn(f"column {name!r} is left out: it holds names or ids, {shown}", stacklevel=4)
+        if OTHER_DATE.match(example):
+            reason = f"its dates, such as {example[:30]!r}, are not written as 2024-12-31 (08:30)"
+        else:
+            shown = f"such as {example[:30]!r}; categorical= takes it as categories, text_columns= as text"
+            reason = f"it holds names or ids, {shown}"
+        warnings.warn(f"column {name!r} is left out: {reason}", stacklevel=4)
 
 
 def _content(rule: Rule) -> dict[str, Any]:
