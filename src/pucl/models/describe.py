@@ -84,7 +84,7 @@ def describe_prior(prior: PriorEstimate, *, option: str = "prior=") -> str:
 
 def bound_in_words(prior: PriorEstimate) -> str:
     """How much the data say of π where they only bound it."""
-    share = f"{100 * prior.high:.0f}" if prior.high >= 0.0995 else f"{100 * prior.high:.1f}"
+    share = f"{100 * prior.high:.0f}" if prior.high >= 0.0995 else f"{max(0.1, 100 * prior.high):.1f}"
     return f"at most {share} %, it could be far less; nothing in this data can tell"
 
 
