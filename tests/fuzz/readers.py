@@ -1,0 +1,6 @@
+"""Every reader that is tried."""
+
+from fuzz import lists, official, pictures, stored, tables
+from fuzz.reader import Reader
+
+READERS: tuple[Reader, ...] = (*official.READERS, *pictures.READERS, *tables.READERS, *lists.READERS, *stored.READERS)
