@@ -30,7 +30,10 @@ def fuzz(readers: list[Reader], inputs: int, seed: int, first: int = 0, out: Pat
             for outcome in trials(reader, seeds, seed, range(first, first + inputs), place / "run"):
                 outcomes.append(outcome)
                 if outcome.end == FOUND:
-                    print(f"{reader.name} --seed {seed} --number {outcome.number} ({outcome.kind}): {outcome.why}", flush=True)
+                    print(
+                        f"{reader.name} --seed {seed} --number {outcome.number} ({outcome.kind}): {outcome.why}",
+                        flush=True,
+                    )
                     if out is not None:
                         with out.open("a", encoding="utf-8") as file:
                             file.write(json.dumps({"seed": seed, **asdict(outcome)}) + "\n")
@@ -39,13 +42,18 @@ def fuzz(readers: list[Reader], inputs: int, seed: int, first: int = 0, out: Pat
 
 def table(outcomes: list[Outcome]) -> str:
     """Of every reader, how many inputs ended in which way, the largest memory and the slowest input."""
-    lines = ["| reader | inputs | refused in one line | read | found | memory, MB | CPU s |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| reader | inputs | refused in one line | read | found | memory, MB | CPU s |",
+        "|---|---|---|---|---|---|---|",
+    ]
     names = list(dict.fromkeys(outcome.reader for outcome in outcomes))
     for name in [*names, "all"]:
         some = [outcome for outcome in outcomes if name in (outcome.reader, "all")]
         ends = Counter(outcome.end for outcome in some)
         cells = (len(some), ends[REFUSED], ends[READ], ends[FOUND], max(each.memory for each in some) // MB)
-        lines.append(f"| {name} | {' | '.join(f'{cell:,}' for cell in cells)} | {max(each.seconds for each in some):.1f} |")
+        lines.append(
+            f"| {name} | {' | '.join(f'{cell:,}' for cell in cells)} | {max(each.seconds for each in some):.1f} |"
+        )
     return "\n".join(lines)
 
 

@@ -85,7 +85,10 @@ def _place(rng: Random, data: bytes) -> int:
     size = len(data)
     if size == 0:
         return 0
-    return min(size - 1, rng.choice((rng.randrange(size), rng.randrange(min(size, 64)), size - 1 - rng.randrange(min(size, 64)))))
+    return min(
+        size - 1,
+        rng.choice((rng.randrange(size), rng.randrange(min(size, 64)), size - 1 - rng.randrange(min(size, 64)))),
+    )
 
 
 CHANGES = (_flip, _flip, _byte, _cut, _without, _repeat, _number, _number, _word, _splice, _swap, _digits)

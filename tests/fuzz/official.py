@@ -4,6 +4,7 @@ import gzip
 import io
 import struct
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,6 +24,7 @@ LABELS = [0, 1, 9]
 
 
 def _idx_seeds(_: Path) -> Sequence[Files]:
+    _bomb()  # made once
     images = idx(noise(3, 4, 5))
     return [{"x.idx": images}, {"x.gz": gzip.compress(images)}, {"x.gz": gzip.compress(idx(noise(40, 9, 9)))}]
 
@@ -31,9 +33,10 @@ def _read_idx(folder: Path) -> object:
     return read_idx(next(folder.iterdir()), ndim=3)
 
 
-def _bomb(_: Random, __: Sequence[Files]) -> Files:
+@cache
+def _bomb() -> Files:
     zeros = gzip.compress(bytes(64 * MB), 9)  # members follow each other
-    return {"x.gz": gzip.compress(b"\0\0\x08\x03" + struct.pack(">3I", 24, 1024, 65536)) + zeros * 24}
+    return {"x.gz": gzip.compress(b"\0\0\x08\x03" + struct.pack(">3I", 8, 1024, 65536)) + zeros * 8}
 
 
 def _announced(rng: Random, _: Sequence[Files]) -> Files:
@@ -52,7 +55,9 @@ def _read_cifar(folder: Path) -> object:
 
 def _calls(rng: Random, seeds: Sequence[Files]) -> Files:
     """A pickle that would run a command, alone or before the others."""
-    name = rng.choice((b"cos\nsystem\n", b"cposix\nsystem\n", b"csubprocess\ncall\n", b"cbuiltins\neval\n", b"c__builtin__\nexec\n"))
+    name = rng.choice(
+        (b"cos\nsystem\n", b"cposix\nsystem\n", b"csubprocess\ncall\n", b"cbuiltins\neval\n", b"c__builtin__\nexec\n")
+    )
     call = name + b"(U" + bytes([len(CANARY)]) + CANARY + b"tR"
     stack = b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93\x8c" + bytes([len(CANARY)]) + CANARY + b"\x85R."
     instance = b"(S'" + CANARY + b"'\nios\nsystem\n."
@@ -97,6 +102,7 @@ def _read_stl(folder: Path) -> object:
 
 
 def _svhn_seeds(_: Path) -> Sequence[Files]:
+    _mat_bomb()
     from scipy.io import savemat  # type: ignore[import-untyped,unused-ignore]
 
     content = {"X": noise(32, 32, 3, 3), "y": np.array([[1], [5], [10]], np.uint8)}
@@ -126,16 +132,28 @@ def _objects(rng: Random, _: Sequence[Files]) -> Files:
 
     cell = np.empty((2, 2), object)
     cell[:] = [["a", 1], [np.zeros(3), "b"]]
-    kinds = (cell, {"a": 1, "b": cell}, "text", np.ones((2, 2)) * 1j, np.ones(3, bool), eye_array(4), 1.5, np.zeros((0, 3)))
+    kinds = (
+        cell,
+        {"a": 1, "b": cell},
+        "text",
+        np.ones((2, 2)) * 1j,
+        np.ones(3, bool),
+        eye_array(4),
+        1.5,
+        np.zeros((0, 3)),
+    )
     return _mat({"X": rng.choice(kinds), "y": rng.choice(kinds)}, do_compression=rng.random() < 0.5)
 
 
-def _mat_bomb(_: Random, __: Sequence[Files]) -> Files:
-    return _mat({"X": np.zeros((32, 32, 3, 500_000), np.uint8), "y": np.ones((2, 1))}, do_compression=True)
+@cache
+def _mat_bomb() -> Files:
+    return _mat({"X": np.zeros((32, 32, 3, 180_000), np.uint8), "y": np.ones((2, 1))}, do_compression=True)
 
 
 def _mat4(rng: Random, _: Sequence[Files]) -> Files:
-    header = struct.pack("<5i", rng.choice((50, 0, 10, 1000)), *(rng.choice((1, 2**16, 2**31 - 1, -1)) for _ in range(2)), 0, 2)
+    header = struct.pack(
+        "<5i", rng.choice((50, 0, 10, 1000)), *(rng.choice((1, 2**16, 2**31 - 1, -1)) for _ in range(2)), 0, 2
+    )
     return {"train_32x32.mat": header + b"X\0" + bytes(64)}
 
 
@@ -149,12 +167,12 @@ def _read_tab(folder: Path) -> object:
 
 
 READERS = (
-    Reader("idx", _idx_seeds, _read_idx, {"gzip bomb": _bomb, "sizes": _announced}, share=100, memory=600 * MB),
+    Reader("idx", _idx_seeds, _read_idx, {"gzip bomb": lambda _rng, _seeds: dict(_bomb()), "sizes": _announced}, share=90, memory=320 * MB, once=("gzip bomb",)),
     Reader(
-        "CIFAR pickle", _cifar_seeds, _read_cifar, share=120, memory=64 * MB,
+        "CIFAR pickle", _cifar_seeds, _read_cifar, share=130, memory=64 * MB,
         hostile={"calls": _calls, "nested": _nested, "memo": _memo, "deep": _deep, "long": _long},
     ),
-    Reader("STL", _stl_seeds, _read_stl, share=40, memory=64 * MB),
-    Reader("SVHN .mat", _svhn_seeds, _read_svhn, {"objects": _objects, "bomb": _mat_bomb, "version 4": _mat4}, share=50),
+    Reader("STL", _stl_seeds, _read_stl, share=50, memory=64 * MB),
+    Reader("SVHN .mat", _svhn_seeds, _read_svhn, {"objects": _objects, "bomb": lambda _rng, _seeds: dict(_mat_bomb()), "version 4": _mat4}, share=25, memory=1100 * MB, once=("bomb",)),
     Reader("Orange table", _tab_seeds, _read_tab, share=40, memory=64 * MB),
 )  # fmt: skip

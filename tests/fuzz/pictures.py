@@ -15,7 +15,12 @@ from pucl.data.own import open_rows
 from pucl.data.readers.image_folder import read_image
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".webp": "WEBP", ".bmp": "BMP", ".gif": "GIF", ".tif": "TIFF", ".ppm": "PPM"}
-MODES = {".png": ("L", "LA", "P", "RGBA", "1", "I;16"), ".jpg": ("L", "CMYK"), ".tif": ("L", "RGBA", "CMYK", "F"), ".webp": ("RGBA",)}
+MODES = {
+    ".png": ("L", "LA", "P", "RGBA", "1", "I;16"),
+    ".jpg": ("L", "CMYK"),
+    ".tif": ("L", "RGBA", "CMYK", "F"),
+    ".webp": ("RGBA",),
+}
 
 
 def encoded(suffix: str, mode: str = "RGB", side: int = 9, **options: Any) -> bytes:
@@ -52,7 +57,9 @@ def _read_official(folder: Path) -> object:
     return [read_image(path, size=8, mode=mode) for path in folder.iterdir() for mode in ("L", "RGB")]  # type: ignore[arg-type]
 
 
-def png(width: int, height: int, *, depth: int = 8, colour: int = 0, data: bytes | None = None, chunks: bytes = b"") -> bytes:
+def png(
+    width: int, height: int, *, depth: int = 8, colour: int = 0, data: bytes | None = None, chunks: bytes = b""
+) -> bytes:
     """A PNG with any header; its pixels are zeros unless given."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
     if data is None:
@@ -83,7 +90,9 @@ def _bomb(_: Random, __: Sequence[Files]) -> Files:
 
 def _sizes(rng: Random, _: Sequence[Files]) -> Files:
     sides = [rng.choice((0, 1, 7, 2**31 - 1, 2**32 - 1)) for _ in range(2)]
-    return {"a.png": png(*sides, depth=rng.choice((0, 1, 3, 16)), colour=rng.randrange(8), data=zlib.compress(bytes(90)))}
+    return {
+        "a.png": png(*sides, depth=rng.choice((0, 1, 3, 16)), colour=rng.randrange(8), data=zlib.compress(bytes(90)))
+    }
 
 
 def _text(rng: Random, _: Sequence[Files]) -> Files:
@@ -114,13 +123,13 @@ def _deep(rng: Random, _: Sequence[Files]) -> Files:
 
 
 HOSTILE: dict[str, Callable[[Random, Sequence[Files]], Files]] = {
-    "wide": _wide, "huge": _huge, "sizes": _sizes, "text": _text, "other": _other, "mixed": _mixed, "16 bits": _deep,
+    "wide": _wide, "huge": _huge, "sizes": _sizes, "text": _text, "other": _other, "mixed": _mixed, "16 bits": _deep, "bomb": _bomb,
 }  # fmt: skip
+ONCE = ("text", "bomb")
 READERS = (
-    *(
-        Reader(f"images {FORMATS[suffix]}", partial(_seeds, suffix), _read_own, share=45, memory=300 * MB)
-        for suffix in FORMATS
+    *(Reader(f"images {name}", partial(_seeds, suffix), _read_own, share=20) for suffix, name in FORMATS.items()),
+    Reader("images hostile", partial(_seeds, ".png"), _read_own, HOSTILE, share=10, memory=600 * MB, once=ONCE),
+    Reader(
+        "images of data sets", partial(_seeds, ".jpg"), _read_official, HOSTILE, share=20, memory=600 * MB, once=ONCE
     ),
-    Reader("images hostile", partial(_seeds, ".png"), _read_own, {**HOSTILE, "bomb": _bomb}, share=25, memory=1500 * MB),
-    Reader("images of data sets", partial(_seeds, ".jpg"), _read_official, HOSTILE, share=30, memory=1500 * MB),
-)  # fmt: skip
+)

@@ -26,6 +26,7 @@ class Reader:
         share: how many of a thousand inputs of a long run are for it.
         memory: bytes by which it may grow.
         seconds: of CPU that an input may take.
+        once: the names of hostile inputs that are large and tried once, as they are.
         names: other words than the names of its files by which a refusal may call the input.
     """
 
@@ -37,6 +38,7 @@ class Reader:
     share: int = 30
     memory: int = 256 * MB
     seconds: float = 10.0
+    once: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
     def make(self, seeds: Sequence[Files], seed: int, number: int) -> tuple[str, Files]:
@@ -49,6 +51,7 @@ class Reader:
             kind = kinds[number - len(seeds)]
             return kind, self.hostile[kind](rng, seeds)
         kind, files = "damaged", dict(rng.choice(seeds))
+        kinds = [kind for kind in kinds if kind not in self.once]
         if kinds and rng.random() < 0.3:
             kind = rng.choice(kinds)
             files = self.hostile[kind](rng, seeds)
@@ -64,7 +67,9 @@ class Reader:
 
 def files_in(folder: Path) -> Files:
     """The files below a folder."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
 
 
 def write(folder: Path, files: Files) -> None:

@@ -29,7 +29,7 @@ def odd_json(rng: Random, data: bytes, *, changes: int = 1) -> bytes:
     text = json.dumps(content)
     if rng.random() < 0.03:
         depth = rng.choice((500, 5_000, 200_000))
-        text = text.replace(": ", f": {'[' * depth}{']' * depth}, \"more\": ", 1)
+        text = text.replace(": ", f': {"[" * depth}{"]" * depth}, "more": ', 1)
     if rng.random() < 0.03:
         text = text.replace("{", '{"format": 1, "format": 2, ', 1)
     if rng.random() < 0.02:
@@ -58,7 +58,9 @@ def odd(rng: Random, content: Any) -> Any:
         elif change == 3 and isinstance(place, list):
             place.extend(place[:9] * rng.choice((1, 100)))
         elif change == 4 and isinstance(place[key], int | float) and not isinstance(place[key], bool):
-            place[key] = rng.choice((-place[key], place[key] + 1, place[key] * 10**9, float(place[key]), str(place[key])))
+            place[key] = rng.choice(
+                (-place[key], place[key] + 1, place[key] * 10**9, float(place[key]), str(place[key]))
+            )
         else:
             place[key] = rng.choice(ODD)
         return content
@@ -80,10 +82,14 @@ def odd_tensors(rng: Random, data: bytes) -> bytes:
     if kind == 0:
         entry["dtype"] = rng.choice(TYPES)
     elif kind == 1:
-        entry["shape"] = rng.choice(([], [0], [1], [2**40, 2**40], [-1], [1, *entry.get("shape", ())], entry.get("shape", [1])[::-1]))
+        entry["shape"] = rng.choice(
+            ([], [0], [1], [2**40, 2**40], [-1], [1, *entry.get("shape", ())], entry.get("shape", [1])[::-1])
+        )
     elif kind == 2:
         ends = entry.get("data_offsets", [0, 0])
-        entry["data_offsets"] = rng.choice(([0, 2**63], ends[::-1], [0, ends[1]], [ends[0] + 4, ends[1]], [ends[0], ends[1] + 4], [-1, 4], []))
+        entry["data_offsets"] = rng.choice(
+            ([0, 2**63], ends[::-1], [0, ends[1]], [ends[0] + 4, ends[1]], [ends[0], ends[1] + 4], [-1, 4], [])
+        )
     elif kind == 3:
         del header[name]
     elif kind == 4:
@@ -110,7 +116,9 @@ def resized(rng: Random, header: dict[str, Any], body: bytes, name: str) -> byte
         if each == name:
             entry["dtype"] = rng.choice([entry["dtype"], *sizes])
             shape = entry["shape"]
-            entry["shape"] = rng.choice((shape, [0], [], [1], [3], [2, 2], [*shape, 1], [n + 1 for n in shape], [n // 2 for n in shape]))
+            entry["shape"] = rng.choice(
+                (shape, [0], [], [1], [3], [2, 2], [*shape, 1], [n + 1 for n in shape], [n // 2 for n in shape])
+            )
             n = math.prod(entry["shape"]) * sizes[entry["dtype"]]
             data = (data * (n // max(1, len(data)) + 1) + bytes(n))[:n]
         fresh[each] = {**entry, "data_offsets": [at, at + len(data)]}
@@ -163,9 +171,13 @@ def odd_toml(rng: Random, data: bytes) -> bytes:
         elif kind == 5 and len(lines) > 1:
             del lines[at]
         elif kind == 6:
-            lines.insert(at, f"{rng.choice(('x', 'é', 'a.b', 'tasks', 'seeds', chr(34) * 2))} = {rng.choice(TOML_VALUES)}")
+            lines.insert(
+                at, f"{rng.choice(('x', 'é', 'a.b', 'tasks', 'seeds', chr(34) * 2))} = {rng.choice(TOML_VALUES)}"
+            )
         else:
-            lines[at] = rng.choice(("[[block]]", "[recipe]", "[recipe.x]", "[", "]", "x", "= 1", "[a.b.c]", '"', "\x00", lines[at][:-1]))
+            lines[at] = rng.choice(
+                ("[[block]]", "[recipe]", "[recipe.x]", "[", "]", "x", "= 1", "[a.b.c]", '"', "\x00", lines[at][:-1])
+            )
     text = "\n".join(lines)
     if rng.random() < 0.02:
         text = "x = " + "[" * rng.choice((900, 50_000)) + "\n" + text

@@ -4,7 +4,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -41,7 +41,12 @@ def _csv_seeds(place: Path) -> Sequence[Files]:
     text = plain["table.csv"].decode()
     semicolons = text.replace(",", ";").replace(".", ",")
     dated = "id,when,label\n" + "".join(f"r{i},2024-01-{i + 1:02d},{int(i < 4)}\n" for i in range(12))
-    return [plain, {"table.csv": semicolons.encode()}, {"table.tsv": text.replace(",", "\t").encode()}, {"table.csv": dated.encode()}]
+    return [
+        plain,
+        {"table.csv": semicolons.encode()},
+        {"table.tsv": text.replace(",", "\t").encode()},
+        {"table.csv": dated.encode()},
+    ]
 
 
 def _encoding(rng: Random, seeds: Sequence[Files]) -> Files:
@@ -64,9 +69,13 @@ def _cells(rng: Random, _: Sequence[Files]) -> Files:
 
 
 def _columns(rng: Random, _: Sequence[Files]) -> Files:
-    n = rng.choice((1_000, 100_000)) if rng.random() < 0.02 else rng.choice((300, 1_000))
+    return _wide(rng.choice((300, 1_000)), last=rng.choice((0, 0, 0, -1, 1)))
+
+
+def _wide(n: int, last: int = 0) -> Files:
+    """Three rows of n columns beside id and label; the last one may be longer or shorter."""
     header = ["id", "label", *(f"c{i}" for i in range(n))]
-    rows = [[f"r{i}", str(i % 2), *["1"] * (n if rng.random() < 0.9 else n - 1)] for i in range(3)]
+    rows = [[f"r{i}", str(i % 2), *[str(i)] * (n + (last if i == 2 else 0))] for i in range(3)]
     return {"table.csv": "\n".join(map(",".join, [header, *rows])).encode()}
 
 
@@ -81,7 +90,11 @@ def _header(rng: Random, _: Sequence[Files]) -> Files:
 def _quotes(rng: Random, _: Sequence[Files]) -> Files:
     body = "".join(f'r{i},{i % 2},"{"x" * 100}\n' for i in range(200))
     long = "id,label,a\n" + "".join(f"r{i},{i % 2},{'y' * 200_000}\n" for i in range(4))
-    return {"table.csv": rng.choice((f"id,label,a\n{body}", long, "id,label,a", "", "\n\n\n", '"', "id\n", "\0" * 300)).encode()}
+    return {
+        "table.csv": rng.choice(
+            (f"id,label,a\n{body}", long, "id,label,a", "", "\n\n\n", '"', "id\n", "\0" * 300)
+        ).encode()
+    }
 
 
 def _late(rng: Random, _: Sequence[Files]) -> Files:
@@ -132,14 +145,16 @@ def _compressed(rng: Random, _: Sequence[Files], *, suffix: str) -> Files:
     file = io.BytesIO()
     if suffix == ".parquet":
         kind = rng.choice(("snappy", "gzip", "brotli", "zstd", "lz4", "none"))
-        parquet.write_table(table, file, compression=kind, use_dictionary=rng.random() < 0.5, version=rng.choice(("1.0", "2.6")))
+        parquet.write_table(
+            table, file, compression=kind, use_dictionary=rng.random() < 0.5, version=rng.choice(("1.0", "2.6"))
+        )
     else:
         feather.write_feather(table, file, compression=rng.choice(("lz4", "zstd", "uncompressed")))
     return {f"table{suffix}": file.getvalue()}
 
 
-def _rle_bomb(_: Random, __: Sequence[Files]) -> Files:
-    """Ten million equal rows in a few bytes."""
+def _rows(_: Random, __: Sequence[Files]) -> Files:
+    """Ten million missing values in a few bytes."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -153,7 +168,10 @@ def _sheet_seeds(place: Path) -> Sequence[Files]:
     import openpyxl
 
     book = openpyxl.Workbook()
-    for row in [["id", "a", "colour", "label"], *([f"r{i}", i / 7, "red" if i % 2 else "blue", int(i < 4)] for i in range(12))]:
+    for row in [
+        ["id", "a", "colour", "label"],
+        *([f"r{i}", i / 7, "red" if i % 2 else "blue", int(i < 4)] for i in range(12)),
+    ]:
         book.active.append(row)
     book.save(place / "table.xlsx")
     return [files_in(place)]
@@ -173,24 +191,25 @@ def _sheet(rng: Random, seeds: Sequence[Files]) -> Files:
         (b"<v>", b"<f>SUM(A1:A9)</f><v>"), (b"sheetData", b"sheetdata"), (b"</row>", b""), (b"<row", b"<row spans='1:99999'"),
     )  # fmt: skip
     old, new = rng.choice(swaps)
-    parts[name] = parts[name].replace(old, new, rng.choice((1, -1))) if rng.random() < 0.6 else mutated(rng, parts[name])
+    parts[name] = (
+        parts[name].replace(old, new, rng.choice((1, -1))) if rng.random() < 0.6 else mutated(rng, parts[name])
+    )
     if rng.random() < 0.1:
         del parts[rng.choice(sorted(parts))]
     return {"table.xlsx": zipped(parts)}
 
 
-def _sheet_bomb(rng: Random, seeds: Sequence[Files]) -> Files:
-    """Entities that multiply, strings that unpack to 600 MB, or a single cell at the far end of the sheet."""
+def _book(_: Random, seeds: Sequence[Files], *, kind: int) -> Files:
+    """Entities that multiply, strings that unpack to 300 MB, or a single cell at the far end of the sheet."""
     with zipfile.ZipFile(io.BytesIO(seeds[0]["table.xlsx"])) as book:
         parts = {name: book.read(name) for name in book.namelist()}
     sheet, strings = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
     entities = b"".join(b'<!ENTITY e%d "%s">' % (i, b"&e%d;" % (i - 1) * 10 if i else b"lol") for i in range(10))
-    kind = rng.randrange(3)
     if kind == 0:
         parts[strings] = b"<?xml version='1.0'?><!DOCTYPE sst [" + entities + b"]><sst><si><t>&e9;</t></si></sst>"
     elif kind == 1:
         head = b'<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>'
-        parts[strings] = head + b"a" * (600 * MB) + b"</t></si></sst>"
+        parts[strings] = head + b"a" * (300 * MB) + b"</t></si></sst>"
     else:
         rows = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
         parts[sheet] = parts[sheet].replace(b"</sheetData>", rows)
@@ -222,7 +241,10 @@ def header(text: str, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> b
 def _npy_seeds(_: Path) -> Sequence[Files]:
     x = np.arange(36, dtype="f4").reshape(12, 3)
     images = np.zeros((12, 4, 4), np.uint8)
-    return [{"x.npy": npy(each)} for each in (x, np.asfortranarray(x), x.astype(">f8"), images, x.astype("i1"), x.astype("f2"))]
+    return [
+        {"x.npy": npy(each)}
+        for each in (x, np.asfortranarray(x), x.astype(">f8"), images, x.astype("i1"), x.astype("f2"))
+    ]
 
 
 def _read_array(folder: Path) -> object:
@@ -243,13 +265,31 @@ def _objects(rng: Random, _: Sequence[Files]) -> Files:
 
 
 def _headers(rng: Random, _: Sequence[Files]) -> Files:
-    kind = rng.choice(("'<f4'", "'|O'", "'>f8'", "'<U9'", "'|V4'", "'<M8[s]'", "'<c8'", "[('a','<f4')]", "'<f16'", "'|b1'", "('<f4',(3,))", "5", "'<f4'*9"))
+    kind = rng.choice(
+        (
+            "'<f4'",
+            "'|O'",
+            "'>f8'",
+            "'<U9'",
+            "'|V4'",
+            "'<M8[s]'",
+            "'<c8'",
+            "[('a','<f4')]",
+            "'<f16'",
+            "'|b1'",
+            "('<f4',(3,))",
+            "5",
+            "'<f4'*9",
+        )
+    )
     shape = rng.choice(("(12,3)", "(3,)", "()", "(-1,3)", "(0,3)", "(12,0)", "(2**40,3)", f"({2**40},3)", f"({2**62},{2**62})",
                         "(12.0,3)", "('a',)", "(True,3)", "[12,3]", "(1," * 30 + ")" * 30, "(" + "1," * 40 + ")"))  # fmt: skip
     order = rng.choice(("True", "False", "1", "None", "'x'"))
     more = rng.choice(("", "", ", 'x': 1", "," * 9, ", 'shape': (1,)"))
     text = f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}{more}}}\n"
-    text = rng.choice((text, text, text, text + " " * 20_000, "[" * 5_000, "{}", "\ufeff", "__import__('os').system('x')"))
+    text = rng.choice(
+        (text, text, text, text + " " * 20_000, "[" * 5_000, "{}", "\ufeff", "__import__('os').system('x')")
+    )
     return {"x.npy": header(text, bytes(rng.choice((0, 7, 144))), rng.choice(((1, 0), (2, 0), (3, 0), (9, 9))))}
 
 
@@ -264,7 +304,9 @@ def _npz_seeds(_: Path) -> Sequence[Files]:
 
 
 def _read_npz(folder: Path) -> object:
-    return read(folder / "x.npz", key="x", id_column="ids", label="label").load(), read(folder / "x.npz", key="x", positives=[1]).load()
+    return read(folder / "x.npz", key="x", id_column="ids", label="label").load(), read(
+        folder / "x.npz", key="x", positives=[1]
+    ).load()
 
 
 def _npz(rng: Random, seeds: Sequence[Files]) -> Files:
@@ -273,35 +315,61 @@ def _npz(rng: Random, seeds: Sequence[Files]) -> Files:
     kind = rng.choice((_headers, _objects, _headers))(rng, seeds)["x.npy"]
     parts[rng.choice(sorted(parts))] = kind
     if rng.random() < 0.3:
-        parts[rng.choice(("../x.npy", "/etc/x.npy", "x", "y.npy", "x.npz", "a/b.npy"))] = parts.pop(rng.choice(sorted(parts)))
-    return {"x.npz": zipped(parts, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)))}
+        parts[rng.choice(("../x.npy", "/etc/x.npy", "x", "y.npy", "x.npz", "a/b.npy"))] = parts.pop(
+            rng.choice(sorted(parts))
+        )
+    return {
+        "x.npz": zipped(
+            parts, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+        )
+    }
 
 
-def _npz_bomb(rng: Random, _: Sequence[Files]) -> Files:
-    """An array of many zeros, compressed; with its size in the directory, or with a small one."""
-    n = rng.choice((200, 300)) * MB // 4
-    data = zipped({"x.npy": header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({n},1)}}\n", bytes(4 * n)), "ids.npy": npy(np.arange(3)), "label.npy": npy([0, 1, 1])})
+@cache
+def _zeros(n: int) -> Files:
+    """An array of many zeros, compressed."""
+    data = zipped(
+        {
+            "x.npy": header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({n},1)}}\n", bytes(4 * n)),
+            "ids.npy": npy(np.arange(3)),
+            "label.npy": npy([0, 1, 1]),
+        }
+    )
     return {"x.npz": data}
 
 
 def _nested(_: Random, seeds: Sequence[Files]) -> Files:
-    return {"x.npz": zipped({"x.npy": zipped({"x.npy": seeds[0]["x.npz"]}), "ids.npy": b"", "label.npy": b"PK\x05\x06" + bytes(18)})}
+    return {
+        "x.npz": zipped(
+            {"x.npy": zipped({"x.npy": seeds[0]["x.npz"]}), "ids.npy": b"", "label.npy": b"PK\x05\x06" + bytes(18)}
+        )
+    }
 
 
 TABLE = ("TableTransform",)  # which is given the rows, not the file
-CSV = {"encoding": _encoding, "cells": _cells, "header": _header, "quotes": _quotes, "columns": _columns}
+CSV = {
+    "encoding": _encoding, "cells": _cells, "header": _header, "quotes": _quotes, "columns": _columns,
+    "100,000 columns": lambda _rng, _seeds: _wide(100_000), "late": _late,
+}  # fmt: skip
+BOOKS = {
+    "parts": _sheet, "entities": partial(_book, kind=0), "long string": partial(_book, kind=1), "far cell": partial(_book, kind=2),
+}  # fmt: skip
 READERS = (
-    Reader("CSV", _csv_seeds, _read_table, CSV, share=90, names=TABLE),
-    Reader("CSV late types", _csv_seeds, _read_table, {"late": _late}, share=1, memory=400 * MB, names=TABLE),
+    Reader("CSV", _csv_seeds, _read_table, CSV, share=25, memory=400 * MB, once=("100,000 columns", "late"), names=TABLE),
     Reader(
-        "Parquet", partial(_table_seeds, ".parquet"), _read_table, share=60, memory=600 * MB, names=TABLE,
-        hostile={"types": partial(_arrow_types, suffix=".parquet"), "packed": partial(_compressed, suffix=".parquet"), "rows": _rle_bomb},
+        "Parquet", partial(_table_seeds, ".parquet"), _read_table, share=20, memory=600 * MB, once=("rows",), names=TABLE,
+        hostile={
+            "types": partial(_arrow_types, suffix=".parquet"), "packed": partial(_compressed, suffix=".parquet"), "rows": _rows,
+        },
     ),
     Reader(
-        "Arrow", partial(_table_seeds, ".arrow"), _read_table, share=60, names=TABLE,
+        "Arrow", partial(_table_seeds, ".arrow"), _read_table, share=20, names=TABLE,
         hostile={"types": partial(_arrow_types, suffix=".arrow"), "packed": partial(_compressed, suffix=".arrow")},
     ),
-    Reader("Excel", _sheet_seeds, _read_table, {"parts": _sheet, "bomb": _sheet_bomb}, share=20, memory=1000 * MB, names=TABLE),
-    Reader(".npy", _npy_seeds, _read_array, {"objects": _objects, "headers": _headers}, share=80),
-    Reader(".npz", _npz_seeds, _read_npz, {"arrays": _npz, "bomb": _npz_bomb, "nested": _nested}, share=60, memory=900 * MB),
+    Reader("Excel", _sheet_seeds, _read_table, BOOKS, share=5, memory=600 * MB, once=tuple(BOOKS)[1:], names=TABLE),
+    Reader(".npy", _npy_seeds, _read_array, {"objects": _objects, "headers": _headers}, share=60),
+    Reader(
+        ".npz", _npz_seeds, _read_npz, share=20, memory=900 * MB, once=("large", "bomb"),
+        hostile={"arrays": _npz, "nested": _nested, "large": lambda *_: _zeros(50 * MB), "bomb": lambda *_: _zeros(75 * MB)},
+    ),
 )  # fmt: skip

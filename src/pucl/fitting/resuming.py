@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from pucl import __version__
 from pucl.distributed import rank_and_world
-from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.errors import Described, InputError, RunError, bad_argument, one_line
 from pucl.files import alone_in, is_temporary, replace_file
 from pucl.fitting.plan import Bools, FitOptions
 from pucl.fitting.progress import LOGGER
 from pucl.models.folder import UNFINISHED
 from pucl.models.places import check_folder
+from pucl.models.stored_values import whole
 from pucl.training import checkpoints
 from pucl.training.checkpoints import Checkpoints, fingerprint
 
@@ -172,10 +173,10 @@ def _plain(value: Any) -> Any:
 def _read(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / WHICH).read_bytes())
-        _ = [content["data"][name] for name in ("rows", "labelled", "content")], content["device"]
-        _ = dict(content["versions"]), dict(content["options"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{folder / WHICH} cannot be read: {error}; delete {folder} to start anew") from None
+        _ = whole(content["data"]["rows"]), whole(content["data"]["labelled"]), content["data"]["content"]
+        _ = dict(content["versions"]), dict(content["options"]), content["device"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f"{folder / WHICH} cannot be read: {one_line(error)}; delete {folder} to start anew") from None
     return dict(content)
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pucl.data import Kind
 from pucl.data.own import labelled_rows
 from pucl.data.own.arrays import ArrayRows, as_array, mapped
-from pucl.data.own.batch import OWNER, Batch, Rows, load
+from pucl.data.own.batch import OWNER, Batch, Rows, file_of, load
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import open_rows
 from pucl.data.own.table_rows import TableRows
 from pucl.data.own.texts import TextFiles
-from pucl.errors import Described, bad_argument, check_count, signed_by
+from pucl.errors import Described, about_file, bad_argument, check_count, signed_by
 from pucl.labels import FEWEST_UNLABELLED, check_negatives
 
 
@@ -116,20 +116,13 @@ def read(
     """
     if positives is not None and label is not None:
         raise bad_argument(OWNER, "positives and label", "given one at a time", Described("both"))
-    options = ReadOptions(
-        label=label, kind=kind, columns=columns, id_column=id_column, drop=drop, categorical=categorical,
-        text_columns=text_columns, key=key, size=size, skip_unreadable=skip_unreadable,
-    )  # fmt: skip
-    rows = options.open(source)
-    names = labelled_rows.RowNames(
-        _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows | TextFiles) else None
-    )
-    s, negative = _observed(rows, source, names, positives, label, positive_value)
-    if negatives is not None and negative is not None:
-        raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
-    if negatives is not None:
-        negative = labelled_rows.negatives_from_list(negatives, names, s)
-    return OwnData(rows, s, names.ids, negative)
+    with about_file(file_of(source)):
+        options = ReadOptions(
+            positives=positives, label=label, positive_value=positive_value, negatives=negatives, id_column=id_column,
+            kind=kind, columns=columns, drop=drop, categorical=categorical, text_columns=text_columns, key=key,
+            size=size, skip_unreadable=skip_unreadable,
+        )  # fmt: skip
+        return _read(source, options)
 
 
 @dataclass(frozen=True)
@@ -162,6 +155,21 @@ class ReadOptions:
             categorical=(*self.categorical, *self.text_columns), key=self.key, size=self.size,
             skip_unreadable=self.skip_unreadable,
         )  # fmt: skip
+
+
+def _read(source: Any, options: ReadOptions) -> OwnData:
+    rows = options.open(source)
+    names = labelled_rows.RowNames(
+        _ids(rows, options.id_column),
+        options.id_column,
+        rows.folder if isinstance(rows, ImageRows | TextFiles) else None,
+    )
+    s, negative = _observed(rows, source, names, options.positives, options.label, options.positive_value)
+    if options.negatives is not None and negative is not None:
+        raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
+    if options.negatives is not None:
+        negative = labelled_rows.negatives_from_list(options.negatives, names, s)
+    return OwnData(rows, s, names.ids, negative)
 
 
 def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False) -> OwnData:

@@ -1,7 +1,8 @@
 """The python batches of CIFAR-10, read without running anything they contain.
 
 A pickle may name any function to be called. These files name three, all of numpy; stand-ins that only keep what they
-are given take their place, and any other name is refused. So not even numpy's own unpickling code is reached.
+are given take their place, and any other name is refused. So not even numpy's own unpickling code is reached. The
+unpickler is the one written in Python: that in C makes a table as long as the largest number in the file.
 """
 
 import io
@@ -28,7 +29,7 @@ class _Kept:
         self.state = state
 
 
-class _Reader(pickle.Unpickler):
+class _Reader(pickle._Unpickler):
     """An unpickler that knows plain values and numpy arrays only."""
 
     def __init__(self, raw: bytes, path: Path) -> None:
@@ -48,7 +49,7 @@ def read_cifar_batch(path: Path) -> Split:
     try:
         content = _Reader(path.read_bytes(), path).load()
         pixels = _pixels(_entry(content, "data"))
-        classes = np.asarray(_entry(content, "labels"), dtype=np.int64)
+        classes = _classes(_entry(content, "labels"))
     except InputError:
         raise
     except Exception as error:  # a damaged pickle can fail in any way
@@ -62,6 +63,13 @@ def read_cifar_batch(path: Path) -> Split:
 
 def _entry(content: Any, key: str) -> Any:
     return content[key.encode()] if key.encode() in content else content[key]
+
+
+def _classes(labels: Any) -> NDArray[np.int64]:
+    """A plain list of whole numbers; lists inside lists could stand for more numbers than fit into memory."""
+    if not isinstance(labels, list) or not all(type(label) is int for label in labels):
+        raise ValueError("the labels are not a list of whole numbers")
+    return np.array(labels, dtype=np.int64)
 
 
 def _pixels(array: Any) -> NDArray[np.uint8]:

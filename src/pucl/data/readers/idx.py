@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from pucl.data.sources import Source, damaged
 from pucl.data.tasks import Split
 
+LARGEST = 1 << 28  # bytes of a file once it is unpacked; those of MNIST have 47 million
+
 
 def read_idx(path: Path, *, ndim: int) -> NDArray[np.uint8]:
     """The array of bytes in an idx file of `ndim` dimensions.
@@ -19,9 +21,12 @@ def read_idx(path: Path, *, ndim: int) -> NDArray[np.uint8]:
     number.
     """
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, f"not a whole gzip file ({error})") from error
+    if len(raw) > LARGEST:
+        raise damaged(path, f"it has more than {LARGEST:,} bytes")
     start = 4 + 4 * ndim
     if raw[:4] != bytes((0, 0, 8, ndim)) or len(raw) < start:
         raise damaged(path, f"not an idx file of {ndim} dimension(s) of bytes")

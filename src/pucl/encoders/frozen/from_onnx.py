@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.encoders.shapes import Shape
-from pucl.errors import Described, InputError, bad_argument, how_to_install
+from pucl.errors import Described, InputError, about_file, bad_argument, how_to_install, one_line
 from pucl.weights import need
 
 OWNER = "encoder 'onnx'"
@@ -42,7 +42,7 @@ class OnnxNetwork(nn.Module):
                 self.file.cpu().numpy().tobytes(), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:
-            raise InputError(f"onnxruntime cannot read the file: {_line(error)}", owner=OWNER) from None
+            raise InputError(f"onnxruntime cannot read the file: {one_line(error)}", owner=OWNER) from None
         if len(session.get_inputs()) != 1 or session.get_inputs()[0].type not in TYPES:
             got = Described(", ".join(f"{each.name}: {each.type}" for each in session.get_inputs()))
             raise bad_argument(OWNER, "the graph", f"one with one input of {', '.join(TYPES)}", got)
@@ -57,7 +57,7 @@ class OnnxNetwork(nn.Module):
         try:
             parts = [self.session.run(None, {wanted.name: piece})[0] for piece in pieces]
         except Exception as error:
-            problem = f"the graph cannot take rows of shape {tuple(rows.shape[1:])}: {_line(error)}"
+            problem = f"the graph cannot take rows of shape {tuple(rows.shape[1:])}: {one_line(error)}"
             raise InputError(problem, owner=OWNER) from None
         return torch.from_numpy(np.concatenate(parts).astype(np.float32)).to(x.device)
 
@@ -89,14 +89,11 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
         got = Described(f"{target} ({error.strerror or error})")
         raise bad_argument(owner, "encoder", "onnx:FILE with a file that can be read", got) from None
     network = OnnxNetwork(torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()))
-    _ = network.session  # what cannot be run is refused now
+    with about_file(Path(target).name):
+        _ = network.session  # what cannot be run is refused now
     return network, {"size": len(data)}
 
 
 def build(target: str, input_shape: Shape, *, size: int) -> nn.Module:  # noqa: ARG001
     """The module without the bytes of its file, which are loaded later."""
     return OnnxNetwork(torch.zeros(size, dtype=torch.uint8))
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
