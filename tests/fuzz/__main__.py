@@ -19,7 +19,7 @@ from fuzz.trial import FOUND, READ, REFUSED, Outcome, trials
 
 
 def fuzz(readers: list[Reader], inputs: int, seed: int, first: int = 0, out: Path | None = None) -> list[Outcome]:
-    """Try that many inputs of every reader, from number `first` on; with `out`, that file gets findings as lines of JSON."""
+    """Try that many inputs of every reader, from number `first` on; the file `out` gets findings as lines of JSON."""
     outcomes: list[Outcome] = []
     for reader in readers:
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -80,7 +80,9 @@ def main() -> None:
     total = sum(reader.share for reader in readers)
     for reader in readers:
         n = inputs if given.all is None else max(1, given.all * reader.share // total)
-        outcomes += fuzz([reader], n, given.seed, first, given.out)
+        done = fuzz([reader], n, given.seed, first, given.out)
+        print(table(done).splitlines()[2], file=sys.stderr, flush=True)
+        outcomes += done
     print(f"\n{table(outcomes)}")
     sys.exit(any(outcome.end == FOUND for outcome in outcomes))
 

@@ -1,10 +1,11 @@
-"""Texts that people write or results are kept in: lists of positives, grids, options, stored results, folders of texts."""
+"""What people write, and lines of results: lists of positives, grids, options, logs, folders of texts."""
 
 import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from unittest import mock
 
 import numpy as np
 
@@ -21,18 +22,53 @@ from pucl.training.log import RunLog
 
 HERE = Path(__file__).parent
 LINES = (
-    "0", "1", "11", "12", "-1", "1.0", "1e3", "0x1", "9" * 30, "r01", "r99", "", " ", "id", "a,b", '"', "'", "\x00", "\ufeff1", "é", "🎲",
-    "\u2028", "x" * 2_000, "../r01", "1 2", "１", "nan", "#", "positive/00.png", "\x85", "9" * 5_000, "NaN\t", "'=1",
-)  # fmt: skip
+    "0",
+    "1",
+    "11",
+    "12",
+    "-1",
+    "1.0",
+    "1e3",
+    "0x1",
+    "9" * 30,
+    "r01",
+    "r99",
+    "",
+    " ",
+    "id",
+    "a,b",
+    '"',
+    "'",
+    "\x00",
+    "\ufeff1",
+    "é",
+    "🎲",
+    "\u2028",
+    "x" * 2_000,
+    "../r01",
+    "1 2",
+    "１",
+    "nan",
+    "#",
+    "positive/00.png",
+    "\x85",
+    "9" * 5_000,
+    "NaN\t",
+    "'=1",
+)
 
 
-def _list_seeds(place: Path) -> Sequence[Files]:
+def _list_seeds(_: Path) -> Sequence[Files]:
     file = io.BytesIO()
     np.save(file, np.array([0, 3]))
     return [
-        {"known.txt": b"0\n3\n"}, {"known.csv": b"row\n0\n3\n"}, {"known.tsv": b"row\ta\n0\tx\n3\ty\n"}, {"known.npy": file.getvalue()},
-        {"named.txt": b"r01\nr02\n"}, {"named.csv": b"id,a\nr01,1\nr02,2\n"},
-    ]  # fmt: skip
+        {"known.txt": b"0\n3\n"},
+        {"known.csv": b"row\n0\n3\n"},
+        {"known.tsv": b"row\ta\n0\tx\n3\ty\n"},
+        {"known.npy": file.getvalue()},
+        {"named.txt": b"r01\nr02\n"},
+        {"named.csv": b"id,a\nr01,1\nr02,2\n"},
+    ]
 
 
 def _read_list(folder: Path) -> object:
@@ -61,9 +97,18 @@ def _list(rng: Random, _: Sequence[Files]) -> Files:
 def _list_arrays(rng: Random, _: Sequence[Files]) -> Files:
     file = io.BytesIO()
     arrays = (
-        np.arange(3.0), np.zeros((2, 2), int), np.array(["r01", "r02"]), np.array([b"r01"]), np.array([True] * 12), np.array(5), np.array([], int),
-        np.array(["2024-01-01"], "M8[D]"), np.array([2**64 - 1], np.uint64), np.array([1j]), np.array([(1, 2)], "i4,i4"),
-    )  # fmt: skip
+        np.arange(3.0),
+        np.zeros((2, 2), int),
+        np.array(["r01", "r02"]),
+        np.array([b"r01"]),
+        np.array([True] * 12),
+        np.array(5),
+        np.array([], int),
+        np.array(["2024-01-01"], "M8[D]"),
+        np.array([2**64 - 1], np.uint64),
+        np.array([1j]),
+        np.array([(1, 2)], "i4,i4"),
+    )
     np.save(file, rng.choice(arrays))
     return {rng.choice(("known.npy", "named.npy")): file.getvalue()}
 
@@ -136,14 +181,11 @@ def _published_seeds(_: Path) -> Sequence[Files]:
 
 
 def _read_published(folder: Path) -> object:
-    where, published.files = published.files, lambda _: folder
-    try:
+    with mock.patch.object(published, "files", return_value=folder):
         for each in (published.stored_rows, published.published, notebooks.points):
             each.cache_clear()
         tables = [published.published(table) for table in published.TABLES]
         return tables, [notebooks.points(group) for group in notebooks.GROUPS]
-    finally:
-        published.files = where
 
 
 def _results_seeds(_: Path) -> Sequence[Files]:

@@ -5,10 +5,41 @@ from random import Random
 
 NUMBERS = (0, 1, -1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**16, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1)
 WORDS = (
-    b"\0", b"\r", b"\n", b"\r\n", b'"', b"'", b",", b";", b"\t", b"|", b"\xff", b"\xfe\xff", b"\xff\xfe", b"\xef\xbb\xbf",
-    b"\xc3\x28", b"\xed\xa0\x80", b"\x80", b"nan", b"-inf", b"1e999", b"-1", b"0x10", b"null", b"true", b"{}", b"[]", b"[[",
-    b"9" * 400, b"../../x", b"%s%n", b"\x1b[31m", "é🎲\u202e".encode(), b"__class__", b"=cmd|' /C calc'!A0",
-)  # fmt: skip
+    b"\0",
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b'"',
+    b"'",
+    b",",
+    b";",
+    b"\t",
+    b"|",
+    b"\xff",
+    b"\xfe\xff",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"\xc3\x28",
+    b"\xed\xa0\x80",
+    b"\x80",
+    b"nan",
+    b"-inf",
+    b"1e999",
+    b"-1",
+    b"0x10",
+    b"null",
+    b"true",
+    b"{}",
+    b"[]",
+    b"[[",
+    b"9" * 400,
+    b"../../x",
+    b"%s%n",
+    b"\x1b[31m",
+    "é🎲\u202e".encode(),
+    b"__class__",
+    b"=cmd|' /C calc'!A0",
+)
 
 
 def mutated(rng: Random, data: bytes, other: bytes = b"") -> bytes:

@@ -167,12 +167,32 @@ def _read_tab(folder: Path) -> object:
 
 
 READERS = (
-    Reader("idx", _idx_seeds, _read_idx, {"gzip bomb": lambda _rng, _seeds: dict(_bomb()), "sizes": _announced}, share=90, memory=320 * MB, once=("gzip bomb",)),
     Reader(
-        "CIFAR pickle", _cifar_seeds, _read_cifar, share=130, memory=64 * MB,
+        "idx",
+        _idx_seeds,
+        _read_idx,
+        {"gzip bomb": lambda _rng, _seeds: dict(_bomb()), "sizes": _announced},
+        share=90,
+        memory=320 * MB,
+        once=("gzip bomb",),
+    ),
+    Reader(
+        "CIFAR pickle",
+        _cifar_seeds,
+        _read_cifar,
+        share=130,
+        memory=64 * MB,
         hostile={"calls": _calls, "nested": _nested, "memo": _memo, "deep": _deep, "long": _long},
     ),
     Reader("STL", _stl_seeds, _read_stl, share=50, memory=64 * MB),
-    Reader("SVHN .mat", _svhn_seeds, _read_svhn, {"objects": _objects, "bomb": lambda _rng, _seeds: dict(_mat_bomb()), "version 4": _mat4}, share=25, memory=1100 * MB, once=("bomb",)),
+    Reader(
+        "SVHN .mat",
+        _svhn_seeds,
+        _read_svhn,
+        {"objects": _objects, "bomb": lambda _rng, _seeds: dict(_mat_bomb()), "version 4": _mat4},
+        share=25,
+        memory=1100 * MB,
+        once=("bomb",),
+    ),
     Reader("Orange table", _tab_seeds, _read_tab, share=40, memory=64 * MB),
-)  # fmt: skip
+)

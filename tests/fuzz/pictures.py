@@ -54,7 +54,7 @@ def _read_own(folder: Path) -> object:
 
 
 def _read_official(folder: Path) -> object:
-    return [read_image(path, size=8, mode=mode) for path in folder.iterdir() for mode in ("L", "RGB")]  # type: ignore[arg-type]
+    return [read_image(path, size=8, mode=mode) for path in folder.iterdir() for mode in ("L", "RGB")]
 
 
 def png(
@@ -123,8 +123,15 @@ def _deep(rng: Random, _: Sequence[Files]) -> Files:
 
 
 HOSTILE: dict[str, Callable[[Random, Sequence[Files]], Files]] = {
-    "wide": _wide, "huge": _huge, "sizes": _sizes, "text": _text, "other": _other, "mixed": _mixed, "16 bits": _deep, "bomb": _bomb,
-}  # fmt: skip
+    "wide": _wide,
+    "huge": _huge,
+    "sizes": _sizes,
+    "text": _text,
+    "other": _other,
+    "mixed": _mixed,
+    "16 bits": _deep,
+    "bomb": _bomb,
+}
 ONCE = ("text", "bomb")
 READERS = (
     *(Reader(f"images {name}", partial(_seeds, suffix), _read_own, share=20) for suffix, name in FORMATS.items()),

@@ -1,5 +1,7 @@
 """A reader to try: valid inputs for it, hostile ones, and how it is called."""
 
+import io
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,3 +80,12 @@ def write(folder: Path, files: Files) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+
+
+def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """An archive in memory."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return file.getvalue()

@@ -1,6 +1,13 @@
 """Every reader that is tried."""
 
-from fuzz import lists, official, pictures, stored, tables
+from fuzz import arrays, lists, official, pictures, stored, tables
 from fuzz.reader import Reader
 
-READERS: tuple[Reader, ...] = (*official.READERS, *pictures.READERS, *tables.READERS, *lists.READERS, *stored.READERS)
+READERS: tuple[Reader, ...] = (
+    *official.READERS,
+    *pictures.READERS,
+    *tables.READERS,
+    *arrays.READERS,
+    *lists.READERS,
+    *stored.READERS,
+)

@@ -1,4 +1,4 @@
-"""What pucl has written: models, encoders, checkpoints, interrupted fits, the cache; and weights and graphs of others."""
+"""What pucl has written (models, checkpoints, the cache), and weights and graphs of others."""
 
 import hashlib
 import io
@@ -10,19 +10,18 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 
 from checkpoint_examples import RUN, keep
 from frozen_examples import write_onnx
-from fuzz.reader import MB, Files, Reader, files_in
+from fuzz.arrays import Runs
+from fuzz.reader import MB, Files, Reader, files_in, zipped
 from fuzz.structured import by_ending, odd_json
-from fuzz.tables import Runs, zipped
-from model_examples import blend_model, mixed_table, random_model, table_model
-from pucl.data.own import Table
+from model_examples import blend_model, random_model, table_model
 from pucl.encoders.frozen import published
 from pucl.encoders.frozen.from_onnx import load as load_onnx
 from pucl.encoders.saved import load_encoder, save_encoder
@@ -204,7 +203,7 @@ def _onnx(rng: Random, _: Sequence[Files]) -> Files:
     import onnx
 
     helper, proto = onnx.helper, onnx.TensorProto
-    shape = rng.choice(
+    shape: Any = rng.choice(
         (
             ["n", 3, "h", "w"],
             [1, 3, 8, 8],
@@ -224,11 +223,16 @@ def _onnx(rng: Random, _: Sequence[Files]) -> Files:
     big = helper.make_tensor("v", proto.INT64, [1], [rng.choice((2**40, 2**31, -1))])
     value = helper.make_tensor("value", proto.FLOAT, [1], [1.0])
     nodes = {
-        "same": [helper.make_node("Identity", ["x"], ["z"])], "outside": [helper.make_node("Add", ["x", "w"], ["z"])],
-        "big": [helper.make_node("ConstantOfShape", ["v"], ["z"], value=value)], "unknown": [helper.make_node("Run", ["x"], ["z"])],
-        "sum": [helper.make_node("ReduceSum", ["x"], ["z"], keepdims=0)], "none": [], "custom": [helper.make_node("Py", ["x"], ["z"], domain="ai.onnx.contrib")],
-        "sequence": [helper.make_node("SequenceConstruct", ["x", "x"], ["z"])], "shape": [helper.make_node("Shape", ["x"], ["z"])],
-    }  # fmt: skip
+        "same": [helper.make_node("Identity", ["x"], ["z"])],
+        "outside": [helper.make_node("Add", ["x", "w"], ["z"])],
+        "big": [helper.make_node("ConstantOfShape", ["v"], ["z"], value=value)],
+        "unknown": [helper.make_node("Run", ["x"], ["z"])],
+        "sum": [helper.make_node("ReduceSum", ["x"], ["z"], keepdims=0)],
+        "none": [],
+        "custom": [helper.make_node("Py", ["x"], ["z"], domain="ai.onnx.contrib")],
+        "sequence": [helper.make_node("SequenceConstruct", ["x", "x"], ["z"])],
+        "shape": [helper.make_node("Shape", ["x"], ["z"])],
+    }
     name = rng.choice(sorted(nodes))
     output = (
         helper.make_tensor_sequence_value_info("z", kind, None)
@@ -259,13 +263,12 @@ def _read_weights(folder: Path) -> object:
     """Weights of a package, by the checksum of the file: as if its publisher were hostile."""
     path = folder / "weights.pth"
     known = published.WeightFile("package", path.name, hashlib.sha256(path.read_bytes()).hexdigest())
-    published.FILES, files = MappingProxyType({"mine": known}), published.FILES
-    where, published.weights_path = published.weights_path, lambda _: path
     network = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 2)})
-    try:
+    with (
+        mock.patch.object(published, "FILES", {"mine": known}),
+        mock.patch.object(published, "weights_path", return_value=path),
+    ):
         return published.fill(network, "mine")
-    finally:
-        published.FILES, published.weights_path = files, where
 
 
 def _runs(rng: Random, _: Sequence[Files]) -> Files:
@@ -278,7 +281,7 @@ def _runs(rng: Random, _: Sequence[Files]) -> Files:
 
 def _weights(rng: Random, _: Sequence[Files]) -> Files:
     file = io.BytesIO()
-    contents = (
+    contents: tuple[Any, ...] = (
         {},
         [],
         5,
@@ -350,13 +353,43 @@ def _odd_cache(rng: Random, _: Sequence[Files]) -> Files:
 
 READERS = (
     Reader(
-        "model folder", _model_seeds, _read_model, {"values": _odd_model, "pickles": _extra}, _signed_model, share=20, memory=600 * MB,
+        "model folder",
+        _model_seeds,
+        _read_model,
+        {"values": _odd_model, "pickles": _extra},
+        _signed_model,
+        share=20,
+        memory=600 * MB,
         names=("X must",),
     ),
-    Reader("encoder folder", _encoder_seeds, _read_encoder, {"values": _odd_encoder}, _signed_encoder, share=30, memory=600 * MB),
-    Reader("checkpoint", _checkpoint_seeds, _read_checkpoint, {"values": _odd_checkpoint}, _signed_checkpoint, share=60, memory=64 * MB),
-    Reader("interrupted fit", _unfinished_seeds, _read_unfinished, {"values": _odd_unfinished}, _signed_checkpoint, share=30, memory=64 * MB),
+    Reader(
+        "encoder folder",
+        _encoder_seeds,
+        _read_encoder,
+        {"values": _odd_encoder},
+        _signed_encoder,
+        share=30,
+        memory=600 * MB,
+    ),
+    Reader(
+        "checkpoint",
+        _checkpoint_seeds,
+        _read_checkpoint,
+        {"values": _odd_checkpoint},
+        _signed_checkpoint,
+        share=60,
+        memory=64 * MB,
+    ),
+    Reader(
+        "interrupted fit",
+        _unfinished_seeds,
+        _read_unfinished,
+        {"values": _odd_unfinished},
+        _signed_checkpoint,
+        share=30,
+        memory=64 * MB,
+    ),
     Reader("ONNX", _onnx_seeds, _read_onnx, {"graphs": _onnx}, share=20, names=("the graph cannot take",)),
     Reader("weights .pth", _weights_seeds, _read_weights, {"runs": _runs, "others": _weights}, share=40),
     Reader("cache of embeddings", _cache_seeds, _read_cache, {"columns": _odd_cache}, share=12, memory=64 * MB),
-)  # fmt: skip
+)

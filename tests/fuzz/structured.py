@@ -11,10 +11,55 @@ from fuzz.mutators import mutated
 from fuzz.reader import Files
 
 ODD: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2, 3.5, -0.0, 1e308, math.nan, math.inf, -math.inf, 2**31, 2**63, 10**40, "", "x", "NaN", "1", "../x",
-    "\x00", "\n", "\u202e", "é" * 50, "x" * 3_000, [], [None], [[]], [0], [1, 2, 3], ["a", "a"], {}, {"x": 1}, {"": None}, [1e400],
-    "linear", "number", "category", "text", "image", "cpu", "hf-hub:a/b", [[[[1]]]], {"a": {"a": {"a": 1}}}, "\ud800",
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    3.5,
+    -0.0,
+    1e308,
+    math.nan,
+    math.inf,
+    -math.inf,
+    2**31,
+    2**63,
+    10**40,
+    "",
+    "x",
+    "NaN",
+    "1",
+    "../x",
+    "\x00",
+    "\n",
+    "\u202e",
+    "é" * 50,
+    "x" * 3_000,
+    [],
+    [None],
+    [[]],
+    [0],
+    [1, 2, 3],
+    ["a", "a"],
+    {},
+    {"x": 1},
+    {"": None},
+    [1e400],
+    "linear",
+    "number",
+    "category",
+    "text",
+    "image",
+    "cpu",
+    "hf-hub:a/b",
+    [[[[1]]]],
+    {"a": {"a": {"a": 1}}},
+    "\ud800",
+)
+# As floats: NaN, infinity, a huge and a tiny number, −1; as whole numbers: −1 and the largest.
+NUMBERS = (*(struct.pack("<f", x) for x in (math.nan, math.inf, -1e38, 1e-42, -1.0)), b"\xff" * 4, b"\xff\xff\xff\x7f")
 TYPES = ("F32", "F64", "I64", "I32", "U8", "BOOL", "BF16", "F16", "F8_E4M3", "X", "")
 
 
@@ -108,11 +153,11 @@ def resized(rng: Random, header: dict[str, Any], body: bytes, name: str) -> byte
     """A tensor of another shape or type, in a file that is whole."""
     parts, at, fresh = [], 0, {}
     sizes = {"F32": 4, "F64": 8, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1, "BF16": 2, "F16": 2}
-    for each, entry in header.items():
+    for each, stored in header.items():
         if each == "__metadata__":
             continue
-        low, high = entry["data_offsets"]
-        data, entry = body[low:high], dict(entry)
+        entry = dict(stored)
+        data = body[slice(*entry["data_offsets"])]
         if each == name:
             entry["dtype"] = rng.choice([entry["dtype"], *sizes])
             shape = entry["shape"]
@@ -136,8 +181,7 @@ def special_numbers(rng: Random, data: bytes) -> bytes:
     changed = bytearray(data)
     for _ in range(rng.choice((1, 3, 30))):
         at = start + 4 * rng.randrange(max(1, (len(data) - start) // 4))
-        value = rng.choice((struct.pack("<f", v) for v in (math.nan, math.inf, -1e38, 1e-42, -1.0)) if rng.random() < 0 else
-                           (struct.pack("<f", math.nan), struct.pack("<f", math.inf), struct.pack("<f", -1e38), b"\xff" * 4, b"\xff\xff\xff\x7f"))  # fmt: skip
+        value = rng.choice(NUMBERS)
         changed[at : at + 4] = value
     return bytes(changed[: len(data)])
 
@@ -152,9 +196,33 @@ def by_ending(rng: Random, seeds: Sequence[Files]) -> Files:
 
 
 TOML_VALUES = (
-    "1", "-1", "0", "1e400", "nan", "inf", '"x"', '""', "true", "[]", "[1]", '["a"]', "{}", "{a=1}", "1979-05-27", "[[1]]", "0x1F",
-    "99999999999999999999999", '"\\u0000"', '"auto"', "0.5", "'''\na\n'''", "[" * 200 + "]" * 200, "{ a = { b = 1 } }", "1_000", "[1, 'a']",
-)  # fmt: skip
+    "1",
+    "-1",
+    "0",
+    "1e400",
+    "nan",
+    "inf",
+    '"x"',
+    '""',
+    "true",
+    "[]",
+    "[1]",
+    '["a"]',
+    "{}",
+    "{a=1}",
+    "1979-05-27",
+    "[[1]]",
+    "0x1F",
+    "99999999999999999999999",
+    '"\\u0000"',
+    '"auto"',
+    "0.5",
+    "'''\na\n'''",
+    "[" * 200 + "]" * 200,
+    "{ a = { b = 1 } }",
+    "1_000",
+    "[1, 'a']",
+)
 
 
 def odd_toml(rng: Random, data: bytes) -> bytes:

@@ -1,25 +1,50 @@
 """Tables: CSV, Parquet, Arrow, Excel; arrays: .npy and .npz."""
 
 import io
-import struct
 import zipfile
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 
-from fuzz.reader import MB, Files, Reader, files_in
+from fuzz.reader import MB, Files, Hostile, Reader, files_in, zipped
 from own_data_examples import table_file
 from pucl.data.own import read
 from pucl.data.own.transform import TableTransform
 
 CELLS = (
-    "1", "-2.5", "1,5", "1e400", "nan", "inf", "", " ", "yes", "2024-02-30", "2024-12-31 23:59:60", "9999-12-31", "0001-01-01",
-    "9" * 25, "true", "NULL", '"', '""', "'", "a\tb", "a;b", "\x00", "\ufeff", "é", "🎲", "=1+1", "1" * 400, "x" * 5000, "0x1F",
-)  # fmt: skip
+    "1",
+    "-2.5",
+    "1,5",
+    "1e400",
+    "nan",
+    "inf",
+    "",
+    " ",
+    "yes",
+    "2024-02-30",
+    "2024-12-31 23:59:60",
+    "9999-12-31",
+    "0001-01-01",
+    "9" * 25,
+    "true",
+    "NULL",
+    '"',
+    '""',
+    "'",
+    "a\tb",
+    "a;b",
+    "\x00",
+    "\ufeff",
+    "é",
+    "🎲",
+    "=1+1",
+    "1" * 400,
+    "x" * 5000,
+    "0x1F",
+)
 
 
 def _table_seeds(suffix: str, place: Path) -> Sequence[Files]:
@@ -112,15 +137,27 @@ def _arrow_types(rng: Random, _: Sequence[Files], *, suffix: str) -> Files:
 
     n, big = 6, 2**63 - 1
     columns = {
-        "list": pa.array([[1, 2], None, [], [3], [1], [2]]), "struct": pa.array([{"a": 1}] * n), "null": pa.nulls(n),
-        "binary": pa.array([b"\xff\0"] * n), "int": pa.array([big, -big, None, 0, 1, 2]), "dec": pa.array([decimal.Decimal("9" * 38)] * n),
-        "time": pa.array([big, 0, None, -big, 5, 6], pa.timestamp("s")), "date": pa.array([2**31 - 1, 0, None, 1, 2, 3], pa.date32()),
-        "dur": pa.array([big] * n, pa.duration("ns")), "dict": pa.array(["a", None] * 3).dictionary_encode(),
-        "vec": pa.array([[1.0, float("nan")]] * n), "zone": pa.array([1] * n, pa.timestamp("us", "Europe/Berlin")),
-        "float": pa.array([float("inf"), 1e308, -1e308, None, 0, 1]), "bool": pa.array([True, None] * 3), "half": pa.array(np.ones(n, "f2")),
-        "intv": pa.array([(1, 2, 3)] * n, pa.month_day_nano_interval()), "map": pa.array([[("a", 1)]] * n, pa.map_(pa.string(), pa.int8())),
-        "big": pa.array(["x" * 10_000] * n), "view": pa.array(["a"] * n, pa.string_view()), "zones": pa.array([0] * n, pa.timestamp("ns", "Not/There")),
-    }  # fmt: skip
+        "list": pa.array([[1, 2], None, [], [3], [1], [2]]),
+        "struct": pa.array([{"a": 1}] * n),
+        "null": pa.nulls(n),
+        "binary": pa.array([b"\xff\0"] * n),
+        "int": pa.array([big, -big, None, 0, 1, 2]),
+        "dec": pa.array([decimal.Decimal("9" * 38)] * n),
+        "time": pa.array([big, 0, None, -big, 5, 6], pa.timestamp("s")),
+        "date": pa.array([2**31 - 1, 0, None, 1, 2, 3], pa.date32()),
+        "dur": pa.array([big] * n, pa.duration("ns")),
+        "dict": pa.array(["a", None] * 3).dictionary_encode(),
+        "vec": pa.array([[1.0, float("nan")]] * n),
+        "zone": pa.array([1] * n, pa.timestamp("us", "Europe/Berlin")),
+        "float": pa.array([float("inf"), 1e308, -1e308, None, 0, 1]),
+        "bool": pa.array([True, None] * 3),
+        "half": pa.array(np.ones(n, "f2")),
+        "intv": pa.array([(1, 2, 3)] * n, pa.month_day_nano_interval()),
+        "map": pa.array([[("a", 1)]] * n, pa.map_(pa.string(), pa.int8())),
+        "big": pa.array(["x" * 10_000] * n),
+        "view": pa.array(["a"] * n, pa.string_view()),
+        "zones": pa.array([0] * n, pa.timestamp("ns", "Not/There")),
+    }
     names = rng.sample(sorted(columns), rng.choice((1, 2, 4)))
     if suffix == ".parquet":  # which has no such types
         names = [name for name in names if name not in ("intv",)] or ["int"]
@@ -165,7 +202,7 @@ def _rows(_: Random, __: Sequence[Files]) -> Files:
 
 
 def _sheet_seeds(place: Path) -> Sequence[Files]:
-    import openpyxl
+    import openpyxl  # type: ignore[import-untyped,unused-ignore]
 
     book = openpyxl.Workbook()
     for row in [
@@ -185,11 +222,21 @@ def _sheet(rng: Random, seeds: Sequence[Files]) -> Files:
     from fuzz.mutators import mutated
 
     swaps = (
-        (b'r="A2"', b'r="XFD1048576"'), (b'r="2"', b'r="99999999999"'), (b'r="A2"', b'r="ZZZZZZ1"'), (b't="s"', b't="e"'),
-        (b't="n"', b't="d"'), (b"<v>0</v>", b"<v>1e999</v>"), (b"<v>1</v>", b"<v>999999</v>"), (b't="n"', b't="b"'),
-        (b"A1:D13", b"A1:XFD1048576"), (b"<sheetData>", b"<sheetData><row r='1048576'><c r='XFD1048576'><v>1</v></c></row>"),
-        (b"<v>", b"<f>SUM(A1:A9)</f><v>"), (b"sheetData", b"sheetdata"), (b"</row>", b""), (b"<row", b"<row spans='1:99999'"),
-    )  # fmt: skip
+        (b'r="A2"', b'r="XFD1048576"'),
+        (b'r="2"', b'r="99999999999"'),
+        (b'r="A2"', b'r="ZZZZZZ1"'),
+        (b't="s"', b't="e"'),
+        (b't="n"', b't="d"'),
+        (b"<v>0</v>", b"<v>1e999</v>"),
+        (b"<v>1</v>", b"<v>999999</v>"),
+        (b't="n"', b't="b"'),
+        (b"A1:D13", b"A1:XFD1048576"),
+        (b"<sheetData>", b"<sheetData><row r='1048576'><c r='XFD1048576'><v>1</v></c></row>"),
+        (b"<v>", b"<f>SUM(A1:A9)</f><v>"),
+        (b"sheetData", b"sheetdata"),
+        (b"</row>", b""),
+        (b"<row", b"<row spans='1:99999'"),
+    )
     old, new = rng.choice(swaps)
     parts[name] = (
         parts[name].replace(old, new, rng.choice((1, -1))) if rng.random() < 0.6 else mutated(rng, parts[name])
@@ -216,160 +263,55 @@ def _book(_: Random, seeds: Sequence[Files], *, kind: int) -> Files:
     return {"table.xlsx": zipped(parts)}
 
 
-def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """An archive in memory."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as archive:
-        for name, data in parts.items():
-            archive.writestr(name, data)
-    return file.getvalue()
-
-
-def npy(array: Any, **options: Any) -> bytes:
-    """An array as a .npy file."""
-    file = io.BytesIO()
-    np.save(file, array, **options)
-    return file.getvalue()
-
-
-def header(text: str, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
-    """A .npy file with any header."""
-    length = struct.pack("<H" if version == (1, 0) else "<I", len(text.encode()))
-    return b"\x93NUMPY" + bytes(version) + length + text.encode() + data
-
-
-def _npy_seeds(_: Path) -> Sequence[Files]:
-    x = np.arange(36, dtype="f4").reshape(12, 3)
-    images = np.zeros((12, 4, 4), np.uint8)
-    return [
-        {"x.npy": npy(each)}
-        for each in (x, np.asfortranarray(x), x.astype(">f8"), images, x.astype("i1"), x.astype("f2"))
-    ]
-
-
-def _read_array(folder: Path) -> object:
-    rows = read(folder / next(path.name for path in folder.iterdir()), positives=[0, 1])
-    return rows.load()
-
-
-class Runs:
-    """A pickle of it would write a file."""
-
-    def __reduce__(self) -> Any:
-        return exec, ("open('canary', 'w').write('x')",)
-
-
-def _objects(rng: Random, _: Sequence[Files]) -> Files:
-    array = np.array([Runs()] * 12, object).reshape(12, 1)
-    return {"x.npy": npy(array, allow_pickle=True)} if rng.random() < 0.5 else {"x.npy": b"\x80\x04" + npy(array)[130:]}
-
-
-def _headers(rng: Random, _: Sequence[Files]) -> Files:
-    kind = rng.choice(
-        (
-            "'<f4'",
-            "'|O'",
-            "'>f8'",
-            "'<U9'",
-            "'|V4'",
-            "'<M8[s]'",
-            "'<c8'",
-            "[('a','<f4')]",
-            "'<f16'",
-            "'|b1'",
-            "('<f4',(3,))",
-            "5",
-            "'<f4'*9",
-        )
-    )
-    shape = rng.choice(("(12,3)", "(3,)", "()", "(-1,3)", "(0,3)", "(12,0)", "(2**40,3)", f"({2**40},3)", f"({2**62},{2**62})",
-                        "(12.0,3)", "('a',)", "(True,3)", "[12,3]", "(1," * 30 + ")" * 30, "(" + "1," * 40 + ")"))  # fmt: skip
-    order = rng.choice(("True", "False", "1", "None", "'x'"))
-    more = rng.choice(("", "", ", 'x': 1", "," * 9, ", 'shape': (1,)"))
-    text = f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}{more}}}\n"
-    text = rng.choice(
-        (text, text, text, text + " " * 20_000, "[" * 5_000, "{}", "\ufeff", "__import__('os').system('x')")
-    )
-    return {"x.npy": header(text, bytes(rng.choice((0, 7, 144))), rng.choice(((1, 0), (2, 0), (3, 0), (9, 9))))}
-
-
-def _npz_seeds(_: Path) -> Sequence[Files]:
-    x, ids = np.arange(36, dtype="f4").reshape(12, 3), np.array([f"r{i}" for i in range(12)])
-    seeds = []
-    for save in (np.savez, np.savez_compressed):
-        file = io.BytesIO()
-        save(file, x=x, ids=ids, label=np.arange(12) < 4)
-        seeds.append({"x.npz": file.getvalue()})
-    return seeds
-
-
-def _read_npz(folder: Path) -> object:
-    return read(folder / "x.npz", key="x", id_column="ids", label="label").load(), read(
-        folder / "x.npz", key="x", positives=[1]
-    ).load()
-
-
-def _npz(rng: Random, seeds: Sequence[Files]) -> Files:
-    """An archive with other arrays in it."""
-    parts = {"x.npy": npy(np.ones((12, 3), "f4")), "ids.npy": npy(np.arange(12)), "label.npy": npy(np.arange(12) < 4)}
-    kind = rng.choice((_headers, _objects, _headers))(rng, seeds)["x.npy"]
-    parts[rng.choice(sorted(parts))] = kind
-    if rng.random() < 0.3:
-        parts[rng.choice(("../x.npy", "/etc/x.npy", "x", "y.npy", "x.npz", "a/b.npy"))] = parts.pop(
-            rng.choice(sorted(parts))
-        )
-    return {
-        "x.npz": zipped(
-            parts, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
-        )
-    }
-
-
-@cache
-def _zeros(n: int) -> Files:
-    """An array of many zeros, compressed."""
-    data = zipped(
-        {
-            "x.npy": header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({n},1)}}\n", bytes(4 * n)),
-            "ids.npy": npy(np.arange(3)),
-            "label.npy": npy([0, 1, 1]),
-        }
-    )
-    return {"x.npz": data}
-
-
-def _nested(_: Random, seeds: Sequence[Files]) -> Files:
-    return {
-        "x.npz": zipped(
-            {"x.npy": zipped({"x.npy": seeds[0]["x.npz"]}), "ids.npy": b"", "label.npy": b"PK\x05\x06" + bytes(18)}
-        )
-    }
-
-
 TABLE = ("TableTransform",)  # which is given the rows, not the file
 CSV = {
-    "encoding": _encoding, "cells": _cells, "header": _header, "quotes": _quotes, "columns": _columns,
-    "100,000 columns": lambda _rng, _seeds: _wide(100_000), "late": _late,
-}  # fmt: skip
-BOOKS = {
-    "parts": _sheet, "entities": partial(_book, kind=0), "long string": partial(_book, kind=1), "far cell": partial(_book, kind=2),
-}  # fmt: skip
+    "encoding": _encoding,
+    "cells": _cells,
+    "header": _header,
+    "quotes": _quotes,
+    "columns": _columns,
+    "100,000 columns": lambda _rng, _seeds: _wide(100_000),
+    "late": _late,
+}
+BOOKS: dict[str, Hostile] = {
+    "parts": _sheet,
+    "entities": partial(_book, kind=0),
+    "long string": partial(_book, kind=1),
+    "far cell": partial(_book, kind=2),
+}
 READERS = (
-    Reader("CSV", _csv_seeds, _read_table, CSV, share=25, memory=400 * MB, once=("100,000 columns", "late"), names=TABLE),
     Reader(
-        "Parquet", partial(_table_seeds, ".parquet"), _read_table, share=20, memory=600 * MB, once=("rows",), names=TABLE,
+        "CSV",
+        _csv_seeds,
+        _read_table,
+        CSV,
+        share=25,
+        memory=500 * MB,
+        seconds=40,
+        once=("100,000 columns", "late"),
+        names=TABLE,
+    ),
+    Reader(
+        "Parquet",
+        partial(_table_seeds, ".parquet"),
+        _read_table,
+        share=20,
+        memory=600 * MB,
+        once=("rows",),
+        names=TABLE,
         hostile={
-            "types": partial(_arrow_types, suffix=".parquet"), "packed": partial(_compressed, suffix=".parquet"), "rows": _rows,
+            "types": partial(_arrow_types, suffix=".parquet"),
+            "packed": partial(_compressed, suffix=".parquet"),
+            "rows": _rows,
         },
     ),
     Reader(
-        "Arrow", partial(_table_seeds, ".arrow"), _read_table, share=20, names=TABLE,
+        "Arrow",
+        partial(_table_seeds, ".arrow"),
+        _read_table,
+        share=20,
+        names=TABLE,
         hostile={"types": partial(_arrow_types, suffix=".arrow"), "packed": partial(_compressed, suffix=".arrow")},
     ),
     Reader("Excel", _sheet_seeds, _read_table, BOOKS, share=5, memory=600 * MB, once=tuple(BOOKS)[1:], names=TABLE),
-    Reader(".npy", _npy_seeds, _read_array, {"objects": _objects, "headers": _headers}, share=60),
-    Reader(
-        ".npz", _npz_seeds, _read_npz, share=20, memory=900 * MB, once=("large", "bomb"),
-        hostile={"arrays": _npz, "nested": _nested, "large": lambda *_: _zeros(50 * MB), "bomb": lambda *_: _zeros(75 * MB)},
-    ),
-)  # fmt: skip
+)

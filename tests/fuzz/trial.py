@@ -1,5 +1,6 @@
 """Trials in a forked process: time, memory and what a file may cause are limited, and whatever goes wrong is named."""
 
+import faulthandler
 import json
 import os
 import re
@@ -93,6 +94,7 @@ def _work(reader: Reader, seeds: Sequence[Files], seed: int, numbers: Sequence[i
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
+        faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + ADDRESSES
         resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
@@ -124,7 +126,7 @@ class Watch:
         if event in FORBIDDEN:
             self.seen.append(f"{event} {args!r:.80}")
         elif event == "open" and isinstance(args[2], int) and args[2] & WRITES and isinstance(args[0], str | bytes):
-            path = os.path.abspath(os.fsdecode(args[0]))
+            path = os.path.abspath(os.fsdecode(args[0]))  # noqa: PTH100  (links are not followed)
             if not path.startswith((self._place, "/dev/")):
                 self.seen.append(f"writes {path}")
 

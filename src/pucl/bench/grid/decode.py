@@ -64,7 +64,9 @@ def read_toml(owner: str, argument: str, path: Path) -> Options:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {one_line(error)}", owner=owner) from None
     if len(text) > LARGEST:
-        raise bad_argument(owner, str(path), f"a TOML file of at most {LARGEST:,} characters", Described(f"{len(text):,}"))
+        raise bad_argument(
+            owner, str(path), f"a TOML file of at most {LARGEST:,} characters", Described(f"{len(text):,}")
+        )
     if long := _LONG_KEY.search(text):
         got = Described(f"more at line {text.count(chr(10), 0, long.start()) + 1}")
         raise bad_argument(owner, str(path), "a TOML file with at most 100 names in a key", got)

@@ -8,7 +8,7 @@ unpickler is the one written in Python: that in C makes a table as long as the l
 import io
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,11 @@ class _Kept:
 
 class _Reader(pickle._Unpickler):
     """An unpickler that knows plain values and numpy arrays only."""
+
+    # An array of bytes is made in the size that the file announces, whether so many follow or not.
+    dispatch: ClassVar[dict[int, Any]] = {
+        code: load for code, load in pickle._Unpickler.dispatch.items() if code != pickle.BYTEARRAY8[0]
+    }
 
     def __init__(self, raw: bytes, path: Path) -> None:
         super().__init__(io.BytesIO(raw), encoding="bytes")  # the official files were written by Python 2

@@ -33,7 +33,10 @@ def read_idx(path: Path, *, ndim: int) -> NDArray[np.uint8]:
     shape = np.frombuffer(raw, ">u4", ndim, offset=4).tolist()
     if len(raw) - start != math.prod(shape):
         raise damaged(path, f"the header announces {math.prod(shape):,} bytes, {len(raw) - start:,} follow")
-    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape).copy()
+    try:
+        return np.frombuffer(raw, np.uint8, offset=start).reshape(shape).copy()
+    except ValueError as error:  # sizes beside one of 0 may be of any size
+        raise damaged(path, f"the header announces the sizes {shape} ({error})") from error
 
 
 def read_idx_split(source: Source, part: str) -> Split:
