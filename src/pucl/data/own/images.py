@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pucl.data import Kind
 from pucl.data.own.batch import OWNER, Batch, need
 from pucl.data.readers.image_folder import opaque, opened, unreadable
-from pucl.errors import Described, InputError, bad_argument, check_count, one_line
+from pucl.errors import Described, InputError, bad_argument, check_count
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 GREY, COLOUR = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
@@ -114,7 +114,7 @@ def _decode(path: Path, name: str) -> Any:
             image.load()
             upright = turned(image)
     except unreadable() as error:
-        reason = one_line(error).replace(str(path), name)[:120]
+        reason = " ".join(str(error).replace(str(path), name).split())[:120] or type(error).__name__
         raise InputError(
             f"image {name} cannot be read ({reason}); skip_unreadable=True leaves it out", owner=OWNER
         ) from None

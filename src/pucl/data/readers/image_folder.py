@@ -79,17 +79,8 @@ def unreadable() -> tuple[type[Exception], ...]:
     from PIL import Image
 
     too_many = (Image.DecompressionBombError, Image.DecompressionBombWarning)
-    return (
-        OSError,
-        SyntaxError,
-        ValueError,
-        TypeError,
-        ArithmeticError,
-        LookupError,
-        MemoryError,
-        struct.error,
-        *too_many,
-    )
+    damaged = (SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, struct.error)
+    return (OSError, MemoryError, *damaged, *too_many)
 
 
 def opaque(image: Any) -> Any:
