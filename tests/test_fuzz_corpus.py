@@ -156,7 +156,21 @@ CASES: dict[str, Case] = {
         "train_32x32.mat",
         lambda: mat_file(X=noise(32, 32, 3, 2), y=np.ones(2) * 1j),
         REFUSED,
-        "labels of type complex128",
+        "no numbers 'y'",
+    ),
+    "texts as labels": (
+        "SVHN .mat",
+        "train_32x32.mat",
+        lambda: mat_file(X=noise(32, 32, 3, 2), y=np.array(["a", 1], object)),
+        REFUSED,
+        "no numbers 'y'",
+    ),
+    "a variable that ends too early": (
+        "SVHN .mat",
+        "train_32x32.mat",
+        lambda: mat_file(X=noise(32, 32, 3, 2), y=np.ones(2))[:-9],
+        REFUSED,
+        "it ends too early",
     ),
     "PostScript": ("images PNG", "a.png", lambda: EPS, REFUSED, "image a.png cannot be read"),
     "169 million pixels": (
