@@ -32,7 +32,7 @@ def arrow(**columns: Any) -> bytes:
 
     n = len(next(iter(columns.values())))
     file = io.BytesIO()
-    table = pa.table({"id": [f"r{i}" for i in range(n)], "label": [i % 2 for i in range(n)], **columns})
+    table = pa.table({"id": [f"r{i}" for i in range(n)], "label": [i % 2 for i in range(n)]} | columns)
     feather.write_feather(table, file, compression="uncompressed")
     return file.getvalue()
 
@@ -194,6 +194,27 @@ CASES: dict[str, Case] = {
         lambda: b"id,label,a\nx,0,1\ny,1,2\nz,5,3\n",
         REFUSED,
         "pucl.read, table.csv, column 'label': s must be",
+    ),
+    "names of columns in Latin-1": (
+        "CSV",
+        "table.csv",
+        lambda: b"id,label,gr\xf6\xdfe\nx,0,1\ny,1,2\n",
+        REFUSED,
+        "table.csv cannot be read: 'utf-8' codec",
+    ),
+    "ids that are tables": (
+        "Arrow",
+        "table.arrow",
+        lambda: arrow(id=[{"a": 1}, {"a": 2}], a=[1.0, 2.0]),
+        REFUSED,
+        "pucl.read, table.arrow: id column 'id' must be numbers or text",
+    ),
+    "a header of Python 2": (
+        ".npy",
+        "x.npy",
+        lambda: arrays.header("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3), }\n", bytes(24)),
+        READ,
+        "",
     ),
     "dates beyond all timestamps": ("Arrow", "table.arrow", lambda: dates(2**31 - 1, -(2**31), 0), READ, ""),
     "a time zone nobody knows": (

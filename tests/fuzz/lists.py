@@ -278,8 +278,8 @@ READERS = (
     Reader(
         "positives files", _list_seeds, _read_list, {"lines": _list, "arrays": _list_arrays}, share=80, memory=64 * MB
     ),
-    Reader("text folder", _texts_seeds, _read_texts, {"texts": _texts}, share=20, names=("TableTransform",)),
-    Reader("TOML grid", _grid_seeds, _read_grid, {"values": _toml}, share=20),
+    Reader("text folder", _texts_seeds, _read_texts, {"texts": _texts}, share=5, names=("TableTransform",)),
+    Reader("TOML grid", _grid_seeds, _read_grid, {"values": _toml}, share=18),
     Reader("--config TOML", _config_seeds, _read_config, {"values": _toml}, share=80, memory=64 * MB),
     Reader("published.csv", _published_seeds, _read_published, share=10, memory=64 * MB),
     Reader("stored results", _results_seeds, _read_results, {"values": _json_lines}, share=30, memory=64 * MB),

@@ -24,10 +24,10 @@ class Reader:
         seeds: valid inputs, made in the empty folder that is given.
         read: reads the input in a folder, and uses what it gives.
         hostile: inputs made for the purpose, by name.
-        mended: changes an input so that a checksum is right again, as somebody does who knows of it.
         share: how many of a thousand inputs of a long run are for it.
         memory: bytes by which it may grow.
         seconds: of CPU that an input may take.
+        mended: changes an input so that a checksum is right again, as somebody does who knows of it.
         once: the names of hostile inputs that are large and tried once, as they are.
         names: other words than the names of its files by which a refusal may call the input.
     """
@@ -36,10 +36,10 @@ class Reader:
     seeds: Callable[[Path], Sequence[Files]]
     read: Callable[[Path], Any]
     hostile: Mapping[str, Hostile] = field(default_factory=dict)
-    mended: Callable[[Files], Files] | None = None
     share: int = 30
     memory: int = 256 * MB
     seconds: float = 10.0
+    mended: Callable[[Files], Files] | None = None
     once: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 

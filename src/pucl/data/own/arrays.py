@@ -1,5 +1,6 @@
 """Arrays as rows: numpy arrays, torch tensors, and memory-mapped .npy and .npz files."""
 
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -119,7 +120,9 @@ def in_memory(values: Any) -> Callable[[], NDArray[Any]]:
 def mapped(path: Path, key: str | None = None) -> Callable[[], NDArray[Any]]:
     """How to map the array of a .npy file, or the one under `key` in a .npz file, without reading it."""
     try:
-        return _opener(path, key)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that are odd
+            return _opener(path, key)
     except InputError:
         raise
     except Exception as error:  # damaged headers and archives can fail in any way
@@ -137,8 +140,12 @@ def keys_of(path: Path) -> tuple[str, ...]:
 
 def _opener(path: Path, key: str | None) -> Callable[[], NDArray[Any]]:
     if path.suffix.lower() == ".npy":
-        np.load(path, mmap_mode="r", allow_pickle=False)
-        return lambda: np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(array, np.memmap):
+            raise ValueError("it is no array but an archive of some")  # under the name of one
+        shape, dtype, offset = array.shape, array.dtype, array.offset
+        order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
+        return lambda: np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
     if key not in keys_of(path):
         raise unknown_name(f"array of {path.name}", key, keys_of(path))
     with zipfile.ZipFile(path) as archive:
@@ -156,7 +163,7 @@ def _opener(path: Path, key: str | None) -> Callable[[], NDArray[Any]]:
     if dtype.hasobject:
         raise bad_argument(OWNER, f"{path.name}[{key}]", "an array of numbers", Described("pickled objects"))
     offset = member.header_offset + 30 + int(lengths.sum()) + inside
-    order: Literal["C", "F"] = "F" if fortran else "C"
+    order = "F" if fortran else "C"
     return lambda: np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
 
 

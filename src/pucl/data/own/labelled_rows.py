@@ -126,7 +126,11 @@ def from_folders(names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bo
 
 def check_distinct(ids: NDArray[Any], name: str) -> None:
     """Refuse ids that occur more than once, by name."""
-    ordered = np.sort(ids)
+    try:
+        ordered = np.sort(ids)
+    except (TypeError, ValueError):
+        got = Described(f"values such as {ids[0]!r:.60}")
+        raise bad_argument(OWNER, f"id column {name!r}", "numbers or text", got) from None
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     if len(twice):
         got = Described(f"{ordered[twice[0]].item() if ids.dtype != object else ordered[twice[0]]!r} more than once")

@@ -75,7 +75,7 @@ def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None =
             scan = replace(scan_frame(_sheet(path, text)), name=path.name)
         else:
             scan = _parquet(path) if suffix in (".parquet", ".pq") else _arrow(path)
-    return replace(_named_once(scan), file=path.name)
+        return replace(_named_once(scan), file=path.name)
 
 
 def scan_frame(frame: Any, *, dates: bool = False, text: Sequence[str] = ()) -> Scan:
@@ -221,7 +221,7 @@ def _readable(path: Path, columns: Sequence[str] = ()) -> Iterator[None]:
     arrow = need("pyarrow", path.name).ArrowException
     try:
         yield
-    except (arrow, OSError) as error:
+    except (arrow, OSError, UnicodeDecodeError) as error:  # the last for names of columns
         reason = one_line(error)
         if columns:
             reason = re.sub(r"CSV column #(\d+)", lambda match: f"column {columns[int(match[1])]!r}", reason)
