@@ -5,15 +5,14 @@ import subprocess
 import sys
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fuzz.reader import MB, Files, Reader
+from fuzz.reader import MB, Reader
 from fuzz.readers import READERS
-from fuzz.trial import FOUND, READ, REFUSED, Outcome, trials
+from fuzz.trial import FOUND, READ, REFUSED, trials
 from pucl.errors import InputError
 
 pytestmark = [
@@ -127,10 +126,3 @@ def test_a_refusal_that_names_no_file_is_found(tmp_path: Path) -> None:
     reader = Reader("mine", lambda _: (), refuses, {"only": lambda *_: {"other.txt": b""}})
     (outcome,) = trials(reader, (), 0, [0], tmp_path)
     assert (outcome.end, outcome.why) == (FOUND, "names no file: x.txt cannot be read")
-
-
-def tried(name: str, files: Files, place: Path) -> Outcome:
-    """What the reader of this name makes of some files."""
-    reader = next(reader for reader in READERS if reader.name == name)
-    (outcome,) = trials(replace(reader, hostile={"only": lambda *_: files}, once=()), (), 0, [0], place)
-    return outcome

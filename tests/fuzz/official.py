@@ -45,7 +45,7 @@ def _announced(rng: Random, _: Sequence[Files]) -> Files:
     return {"x.gz": gzip.compress(data)} if rng.random() < 0.5 else {"x.idx": data}
 
 
-def _cifar_seeds(_: Path) -> Sequence[Files]:
+def cifar_seeds(_: Path) -> Sequence[Files]:
     return [{"batch": cifar_batch(noise(3, 3072), LABELS)}]
 
 
@@ -65,7 +65,7 @@ def _calls(rng: Random, seeds: Sequence[Files]) -> Files:
     return {"batch": rng.choice((b"\x80\x02" + call + b".", stack, instance, b"\x80\x02" + call + b"0" + body))}
 
 
-def _nested(_: Random, seeds: Sequence[Files]) -> Files:
+def nested(_: Random, seeds: Sequence[Files]) -> Files:
     """Labels that are ten lists of ten lists of … of the same list."""
     level = b"](" + b"K\x01" * 10 + b"e"
     for memo in range(8):
@@ -118,7 +118,7 @@ def _read_svhn(folder: Path) -> object:
     return read_svhn(folder / "train_32x32.mat")
 
 
-def _mat(content: dict[str, Any], **options: Any) -> Files:
+def mat(content: dict[str, Any], **options: Any) -> Files:
     from scipy.io import savemat
 
     file = io.BytesIO()
@@ -142,12 +142,12 @@ def _objects(rng: Random, _: Sequence[Files]) -> Files:
         1.5,
         np.zeros((0, 3)),
     )
-    return _mat({"X": rng.choice(kinds), "y": rng.choice(kinds)}, do_compression=rng.random() < 0.5)
+    return mat({"X": rng.choice(kinds), "y": rng.choice(kinds)}, do_compression=rng.random() < 0.5)
 
 
 @cache
 def _mat_bomb() -> Files:
-    return _mat({"X": np.zeros((32, 32, 3, 180_000), np.uint8), "y": np.ones((2, 1))}, do_compression=True)
+    return mat({"X": np.zeros((32, 32, 3, 180_000), np.uint8), "y": np.ones((2, 1))}, do_compression=True)
 
 
 def _mat4(rng: Random, _: Sequence[Files]) -> Files:
@@ -178,11 +178,11 @@ READERS = (
     ),
     Reader(
         "CIFAR pickle",
-        _cifar_seeds,
+        cifar_seeds,
         _read_cifar,
         share=130,
         memory=64 * MB,
-        hostile={"calls": _calls, "nested": _nested, "memo": _memo, "deep": _deep, "long": _long},
+        hostile={"calls": _calls, "nested": nested, "memo": _memo, "deep": _deep, "long": _long},
     ),
     Reader("STL", _stl_seeds, _read_stl, share=50, memory=64 * MB),
     Reader(

@@ -36,7 +36,7 @@ from pucl.training.checkpoints import load
 VECTOR = Schema("vector", (4,))
 
 
-def _model_seeds(place: Path) -> Sequence[Files]:
+def model_seeds(place: Path) -> Sequence[Files]:
     """A model of a table with its evidence, models of vectors with every head, one of images, and an average."""
     table = table_model(place, encoder="raw")
     models = [replace(table, evidence=lay_out(table.evidence)) if table.evidence else table]
@@ -66,9 +66,9 @@ def _read_model(folder: Path) -> object:
     return found
 
 
-def _signed_model(files: Files) -> Files:
+def signed_model(files: Files) -> Files:
     """With the checksums that belong to what the files are now."""
-    files = _signed_encoder(files)
+    files = signed_encoder(files)
     try:
         content = json.loads(files["model.json"])
         content["files"] = {name: hashlib.sha256(files[name]).hexdigest() for name in content["files"] if name in files}
@@ -80,7 +80,7 @@ def _signed_model(files: Files) -> Files:
     return files
 
 
-def _signed_encoder(files: Files) -> Files:
+def signed_encoder(files: Files) -> Files:
     files = dict(files)
     try:
         content = json.loads(files["encoder.json"])
@@ -95,7 +95,7 @@ def _odd_model(rng: Random, seeds: Sequence[Files]) -> Files:
     files = by_ending(rng, seeds)
     if rng.random() < 0.5:
         files["model.json"] = odd_json(rng, files["model.json"])
-    return _signed_model(files)
+    return signed_model(files)
 
 
 def _extra(rng: Random, seeds: Sequence[Files]) -> Files:
@@ -113,10 +113,10 @@ def _extra(rng: Random, seeds: Sequence[Files]) -> Files:
             "x.npz",
         )
     )
-    return _signed_model({**files, name: pickled})
+    return signed_model({**files, name: pickled})
 
 
-def _encoder_seeds(place: Path) -> Sequence[Files]:
+def encoder_seeds(place: Path) -> Sequence[Files]:
     found = []
     for name, shape in (
         ("mlp", (4,)),
@@ -141,10 +141,10 @@ def _read_encoder(folder: Path) -> object:
 
 
 def _odd_encoder(rng: Random, seeds: Sequence[Files]) -> Files:
-    return _signed_encoder(by_ending(rng, seeds))
+    return signed_encoder(by_ending(rng, seeds))
 
 
-def _checkpoint_seeds(place: Path) -> Sequence[Files]:
+def checkpoint_seeds(place: Path) -> Sequence[Files]:
     for step in (1, 2):
         keep(place, step, tensors={"w": torch.arange(20.0), "n": torch.tensor(step)})
     return [files_in(place)]
@@ -154,7 +154,7 @@ def _read_checkpoint(folder: Path) -> object:
     return load(folder, run=RUN)
 
 
-def _signed_checkpoint(files: Files) -> Files:
+def signed_checkpoint(files: Files) -> Files:
     files = dict(files)
     for name in [name for name in files if name.endswith(".json")]:
         try:
@@ -169,10 +169,10 @@ def _signed_checkpoint(files: Files) -> Files:
 
 
 def _odd_checkpoint(rng: Random, seeds: Sequence[Files]) -> Files:
-    return _signed_checkpoint(by_ending(rng, seeds))
+    return signed_checkpoint(by_ending(rng, seeds))
 
 
-def _unfinished_seeds(place: Path) -> Sequence[Files]:
+def unfinished_seeds(place: Path) -> Sequence[Files]:
     unfinished(place).keep("compare", {"z": torch.arange(4.0)}, {"at": 1})
     return [files_in(place)]
 
@@ -182,7 +182,7 @@ def _read_unfinished(folder: Path) -> object:
 
 
 def _odd_unfinished(rng: Random, seeds: Sequence[Files]) -> Files:
-    return _signed_checkpoint(by_ending(rng, seeds))
+    return signed_checkpoint(by_ending(rng, seeds))
 
 
 def _onnx_seeds(place: Path) -> Sequence[Files]:
@@ -354,38 +354,38 @@ def _odd_cache(rng: Random, _: Sequence[Files]) -> Files:
 READERS = (
     Reader(
         "model folder",
-        _model_seeds,
+        model_seeds,
         _read_model,
         {"values": _odd_model, "pickles": _extra},
-        mended=_signed_model,
+        mended=signed_model,
         share=20,
         memory=600 * MB,
         names=("X must",),
     ),
     Reader(
         "encoder folder",
-        _encoder_seeds,
+        encoder_seeds,
         _read_encoder,
         {"values": _odd_encoder},
-        mended=_signed_encoder,
+        mended=signed_encoder,
         share=30,
         memory=600 * MB,
     ),
     Reader(
         "checkpoint",
-        _checkpoint_seeds,
+        checkpoint_seeds,
         _read_checkpoint,
         {"values": _odd_checkpoint},
-        mended=_signed_checkpoint,
+        mended=signed_checkpoint,
         share=60,
         memory=64 * MB,
     ),
     Reader(
         "interrupted fit",
-        _unfinished_seeds,
+        unfinished_seeds,
         _read_unfinished,
         {"values": _odd_unfinished},
-        mended=_signed_checkpoint,
+        mended=signed_checkpoint,
         share=30,
         memory=64 * MB,
     ),

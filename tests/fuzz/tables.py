@@ -201,7 +201,7 @@ def _rows(_: Random, __: Sequence[Files]) -> Files:
     return {"table.parquet": file.getvalue()}
 
 
-def _sheet_seeds(place: Path) -> Sequence[Files]:
+def sheet_seeds(place: Path) -> Sequence[Files]:
     import openpyxl  # type: ignore[import-untyped,unused-ignore]
 
     book = openpyxl.Workbook()
@@ -310,5 +310,5 @@ READERS = (
         names=TABLE,
         hostile={"types": partial(_arrow_types, suffix=".arrow"), "packed": partial(_compressed, suffix=".arrow")},
     ),
-    Reader("Excel", _sheet_seeds, _read_table, BOOKS, share=5, memory=600 * MB, once=tuple(BOOKS)[1:], names=TABLE),
+    Reader("Excel", sheet_seeds, _read_table, BOOKS, share=5, memory=600 * MB, once=tuple(BOOKS)[1:], names=TABLE),
 )

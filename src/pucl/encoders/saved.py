@@ -93,7 +93,7 @@ def load_encoder(
     own = network is not None
     if network is None:
         with about_file(str(folder)):
-            network = _rebuilt(about)
+            network = _rebuilt(about, folder)
     scaling = [tensors.get(f"standardise.{part}", torch.zeros(0)) for part in ("mean", "scale")]
     encoder = Encoder(Standardise(*scaling), network)
     try:
@@ -154,10 +154,11 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     return tensors
 
 
-def _rebuilt(about: Mapping[str, Any]) -> nn.Module:
+def _rebuilt(about: Mapping[str, Any], folder: Path) -> nn.Module:
     """A fresh network by the name, shape and options in encoder.json."""
     if about["name"] is None:
-        raise bad_argument(LOAD, "network", "a module to fill, as the saved one is not a registered encoder", None)
+        allowed, got = "a module to fill, as the saved one is not a registered encoder", Described(f"none for {folder}")
+        raise bad_argument(LOAD, "network", allowed, got)
     try:
         return make_encoder(current_name("encoders", about["name"]), tuple(about["input_shape"]), **about["options"])
     except TypeError as error:

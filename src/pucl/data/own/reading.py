@@ -116,13 +116,25 @@ def read(
     """
     if positives is not None and label is not None:
         raise bad_argument(OWNER, "positives and label", "given one at a time", Described("both"))
+    options = ReadOptions(
+        label=label, kind=kind, columns=columns, id_column=id_column, drop=drop, categorical=categorical,
+        text_columns=text_columns, key=key, size=size, skip_unreadable=skip_unreadable,
+    )  # fmt: skip
     with about_file(file_of(source)):
-        options = ReadOptions(
-            positives=positives, label=label, positive_value=positive_value, negatives=negatives, id_column=id_column,
-            kind=kind, columns=columns, drop=drop, categorical=categorical, text_columns=text_columns, key=key,
-            size=size, skip_unreadable=skip_unreadable,
-        )  # fmt: skip
-        return _read(source, options)
+        rows = options.open(source)
+        names = labelled_rows.RowNames(
+            _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows | TextFiles) else None
+        )
+    if positives is not None:
+        s, negative = labelled_rows.from_list(positives, names), None
+    else:
+        with about_file(file_of(source)):
+            s, negative = _observed(rows, source, names, label, positive_value)
+    if negatives is not None and negative is not None:
+        raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
+    if negatives is not None:
+        negative = labelled_rows.negatives_from_list(negatives, names, s)
+    return OwnData(rows, s, names.ids, negative)
 
 
 @dataclass(frozen=True)
@@ -155,21 +167,6 @@ class ReadOptions:
             categorical=(*self.categorical, *self.text_columns), key=self.key, size=self.size,
             skip_unreadable=self.skip_unreadable,
         )  # fmt: skip
-
-
-def _read(source: Any, options: ReadOptions) -> OwnData:
-    rows = options.open(source)
-    names = labelled_rows.RowNames(
-        _ids(rows, options.id_column),
-        options.id_column,
-        rows.folder if isinstance(rows, ImageRows | TextFiles) else None,
-    )
-    s, negative = _observed(rows, source, names, options.positives, options.label, options.positive_value)
-    if options.negatives is not None and negative is not None:
-        raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
-    if options.negatives is not None:
-        negative = labelled_rows.negatives_from_list(options.negatives, names, s)
-    return OwnData(rows, s, names.ids, negative)
 
 
 def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False) -> OwnData:
@@ -213,11 +210,9 @@ def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
 
 
 def _observed(
-    rows: Rows, source: Any, names: labelled_rows.RowNames, positives: Any, label: Any, positive_value: Any
+    rows: Rows, source: Any, names: labelled_rows.RowNames, label: Any, positive_value: Any
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """s, and the confirmed negatives of a third folder, if there is one."""
-    if positives is not None:
-        return labelled_rows.from_list(positives, names), None
     if label is not None:
         values, name = _labels(rows, source, label)
         return labelled_rows.from_labels(values, len(names.ids), positive_value=positive_value, name=name), None
