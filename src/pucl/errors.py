@@ -13,6 +13,7 @@ from typing import Any
 CALLED = re.compile(r"^(?:pucl(?:\.\w+)*(?: [a-z]+)*|[A-Z]\w*)(?:\([^)]*\))?(?=[,:] |$)")
 
 _BREAKS = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+\s*")  # where a line ends: names of files may hold some
+LONGEST = 1000  # characters of a message; parts of a damaged file can be of any length
 MANY, FEW = 40, 6  # names of one kind from which not all are listed, and how many are then
 
 # The singular of every family.
@@ -91,7 +92,8 @@ class InputError(ValueError):
         self.owner, self.argument, self.problem = owner, argument, problem
         between = " " if self.allowed else ": "
         sentence = f"{argument}{between}{problem}" if argument else problem
-        self.args = (_BREAKS.sub(" ", f"{owner}: {sentence}" if owner else sentence),)
+        line = _BREAKS.sub(" ", f"{owner}: {sentence}" if owner else sentence)
+        self.args = (line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…",)
 
 
 class MissingDataError(InputError):
@@ -116,9 +118,9 @@ def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
     """The error for an unknown name, with the nearest known one and the list (of very many its start), to raise."""
     family = ENTRY.get(family, family)
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name)[:100], names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return InputError(f"unknown {family} {str(name)!r}: {hint}known: {some(names, MANY)}", unknown=str(name))
+    return InputError(f"unknown {family} {_short(str(name))}: {hint}known: {some(names, MANY)}", unknown=str(name))
 
 
 def some(names: Iterable[str], most: int = 12) -> str:

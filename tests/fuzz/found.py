@@ -281,6 +281,7 @@ CASES: dict[str, Case] = {
         REFUSED,
         "at most 100 names in a key; got more at line 2",
     ),
+    "an option of 900 letters": ("--config TOML", "fit.toml", lambda: b"x" * 900 + b" = 1", REFUSED, "unknown key of "),
     "options of depth 50,000": (
         "--config TOML",
         "fit.toml",

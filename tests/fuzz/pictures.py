@@ -134,7 +134,10 @@ HOSTILE: dict[str, Callable[[Random, Sequence[Files]], Files]] = {
 }
 ONCE = ("text", "bomb")
 READERS = (
-    *(Reader(f"images {name}", partial(_seeds, suffix), _read_own, share=20) for suffix, name in FORMATS.items()),
+    *(
+        Reader(f"images {name}", partial(_seeds, suffix), _read_own, share=20, memory=600 * MB)
+        for suffix, name in FORMATS.items()
+    ),
     Reader("images hostile", partial(_seeds, ".png"), _read_own, HOSTILE, share=10, memory=600 * MB, once=ONCE),
     Reader(
         "images of data sets", partial(_seeds, ".jpg"), _read_official, HOSTILE, share=20, memory=600 * MB, once=ONCE

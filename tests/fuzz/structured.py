@@ -67,7 +67,7 @@ def odd_json(rng: Random, data: bytes, *, changes: int = 1) -> bytes:
     """The content with other values in some places, keys that are gone, twice there or new, or a depth of thousands."""
     try:
         content = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return mutated(rng, data)
     for _ in range(changes):
         content = odd(rng, content)

@@ -24,7 +24,7 @@ READ, REFUSED, FOUND = "read", "refused", "found"
 ADDRESSES = 6 << 30  # bytes of addresses that a process may have beyond those at its start
 AT_ONCE = 400  # inputs that one process takes
 WALL = 600.0  # seconds without an answer after which a process is taken to hang
-LONGEST = 700  # characters of a message
+LONGEST = 1000  # characters of a message
 FORBIDDEN = (
     "os.system",
     "os.exec",

@@ -93,7 +93,7 @@ def load_encoder(
     own = network is not None
     if network is None:
         with about_file(str(folder)):
-            network = _rebuilt(about, folder)
+            network = _rebuilt(about, folder, tensors)
     scaling = [tensors.get(f"standardise.{part}", torch.zeros(0)) for part in ("mean", "scale")]
     encoder = Encoder(Standardise(*scaling), network)
     try:
@@ -154,15 +154,29 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     return tensors
 
 
-def _rebuilt(about: Mapping[str, Any], folder: Path) -> nn.Module:
-    """A fresh network by the name, shape and options in encoder.json."""
+def _rebuilt(about: Mapping[str, Any], folder: Path, tensors: Mapping[str, Tensor]) -> nn.Module:
+    """A fresh network by the name, shape and options in encoder.json, which the stored weights fit."""
     if about["name"] is None:
         allowed, got = "a module to fill, as the saved one is not a registered encoder", Described(f"none for {folder}")
         raise bad_argument(LOAD, "network", allowed, got)
+    name, shape = current_name("encoders", about["name"]), tuple(about["input_shape"])
+    if not all(isinstance(size, int) and size > 0 for size in shape):
+        raise InputError(f"encoder {name!r} cannot be made for rows of shape {shape}", owner=LOAD)
     try:
-        return make_encoder(current_name("encoders", about["name"]), tuple(about["input_shape"]), **about["options"])
-    except TypeError as error:
+        with torch.device("meta"):  # before any memory is taken: sizes that were changed can be of any size
+            _check_weights(make_encoder(name, shape, **about["options"]), tensors, folder)
+        return make_encoder(name, shape, **about["options"])
+    except InputError:
+        raise
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(f"encoder {about['name']!r} cannot be made again: {one_line(error)}", owner=LOAD) from None
+
+
+def _check_weights(network: nn.Module, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    need = {f"network.{key}": value.shape for key, value in network.state_dict().items()}
+    odd = [key for key, shape in need.items() if key not in tensors or tensors[key].shape != shape]
+    if odd:
+        raise InputError(f"the weights in {folder} do not fit the network: {odd[0]}", owner=LOAD)
 
 
 def _check_rebuilds(network: nn.Module, name: str, input_shape: Sequence[int], options: Mapping[str, Any]) -> None:

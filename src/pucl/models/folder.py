@@ -180,7 +180,7 @@ def _load(folder: Path, network: Any) -> Model:
     head = _head(content["head"], _tensors(folder / HEAD, data[HEAD]))
     evidence = None
     if EVIDENCE in data:
-        evidence = _evidence(content["evidence"], _tensors(folder / EVIDENCE, data[EVIDENCE]))
+        evidence = _evidence(content.get("evidence"), _tensors(folder / EVIDENCE, data[EVIDENCE]))
     model = Model(schema, encoder, stored["name"], head, card.record, evidence, front, stored["options"])
     _check_computes(model)
     return model
@@ -362,7 +362,7 @@ def _evidence_tensors(evidence: Evidence) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
 
 
-def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Evidence:
+def _evidence(texts: Any, tensors: Mapping[str, Tensor]) -> Evidence:
     def shown(part: str) -> Shown:
         arrays = {name: tensors[f"{part}.{name}"].numpy() for name in ("row", "probability", "labelled")}
         pictures = tensors.get(f"{part}.pictures")
@@ -386,8 +386,8 @@ def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Eviden
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
             explained=tuple(_explained(each) for each in texts.get("explained", ())),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"the stored evidence is damaged: {error!r}", owner=LOAD) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the stored evidence is damaged: {one_line(error)}", owner=LOAD) from None
 
 
 def _explained(content: Mapping[str, Any]) -> Explained:

@@ -41,25 +41,27 @@ class OnnxNetwork(nn.Module):
             session = runtime.InferenceSession(
                 self.file.cpu().numpy().tobytes(), options, providers=["CPUExecutionProvider"]
             )
+            inputs = [(each.name, each.type) for each in session.get_inputs()]
         except Exception as error:
             raise InputError(f"onnxruntime cannot read the file: {one_line(error)}", owner=OWNER) from None
-        if len(session.get_inputs()) != 1 or session.get_inputs()[0].type not in TYPES:
-            got = Described(", ".join(f"{each.name}: {each.type}" for each in session.get_inputs()))
+        if len(inputs) != 1 or inputs[0][1] not in TYPES:
+            got = Described(", ".join(f"{name}: {kind}" for name, kind in inputs))
             raise bad_argument(OWNER, "the graph", f"one with one input of {', '.join(TYPES)}", got)
         return session
 
     def forward(self, x: Tensor) -> Tensor:
         """Rows (n, …) → (n, k): the first output of the graph."""
-        wanted = self.session.get_inputs()[0]
-        rows = self._sized(x, wanted.shape)
-        array = self._typed(rows, wanted.type)
-        pieces = np.split(array, len(array)) if wanted.shape and wanted.shape[0] == 1 else [array]
+        session = self.session
         try:
-            parts = [self.session.run(None, {wanted.name: piece})[0] for piece in pieces]
+            wanted = session.get_inputs()[0]
+            rows = self._sized(x, wanted.shape)
+            array = self._typed(rows, wanted.type)
+            pieces = np.split(array, len(array)) if wanted.shape and wanted.shape[0] == 1 else [array]
+            parts = [session.run(None, {wanted.name: piece})[0] for piece in pieces]
+            return torch.from_numpy(np.concatenate(parts).astype(np.float32)).to(x.device)
         except Exception as error:
-            problem = f"the graph cannot take rows of shape {tuple(rows.shape[1:])}: {one_line(error)}"
+            problem = f"the graph cannot take rows of shape {tuple(x.shape[1:])}: {one_line(error)}"
             raise InputError(problem, owner=OWNER) from None
-        return torch.from_numpy(np.concatenate(parts).astype(np.float32)).to(x.device)
 
     def _sized(self, x: Tensor, shape: list[Any]) -> Tensor:
         """Images in the size of the graph; grey ones as three channels where it wants these."""
