@@ -185,12 +185,12 @@ def _check_same(where: Resumable, was: Mapping[str, Any], now: Mapping[str, Any]
     anew = f"to start anew, {where.discard}"
     for package, version in now["versions"].items():
         if was["versions"].get(package) != version:
-            before = was["versions"].get(package)
+            before = str(was["versions"].get(package))[:40]
             raise InputError(f"the interrupted fit used {package} {before}, this is {version}; {anew}", owner=owner)
     for name in {**now["options"], **was["options"]}:
         before, value = was["options"].get(name), now["options"].get(name)
         if before != value:
-            allowed = f"{_said(before)}, as in the interrupted fit, to resume it ({anew})"
+            allowed = f"{_said(before):.200}, as in the interrupted fit, to resume it ({anew})"
             raise bad_argument(owner, where.names.get(name, name), allowed, Described(_said(value)))
     if was["device"] != now["device"]:
         raise bad_argument(owner, "device", f"{was['device']!r}, as in the interrupted fit ({anew})", now["device"])
