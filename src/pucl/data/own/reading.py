@@ -122,9 +122,7 @@ def read(
     )  # fmt: skip
     with about_file(file_of(source)):
         rows = options.open(source)
-        names = labelled_rows.RowNames(
-            _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows | TextFiles) else None
-        )
+        names = _names(rows, id_column)
     if positives is not None:
         s, negative = labelled_rows.from_list(positives, names), None
     else:
@@ -197,6 +195,11 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
         raise bad_argument(OWNER, "n", "enough for both P and U (keep_positives=True keeps all of P)", got)
     negative = None if data.negative is None else check_negatives(data.negative[index], s, n, OWNER)
     return OwnData(data.rows.take(index), s, data.ids[index], negative)
+
+
+def _names(rows: Rows, id_column: str | None) -> labelled_rows.RowNames:
+    folder = rows.folder if isinstance(rows, ImageRows | TextFiles) else None
+    return labelled_rows.RowNames(_ids(rows, id_column), id_column, folder)
 
 
 def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
