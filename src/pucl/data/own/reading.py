@@ -123,14 +123,10 @@ def read(
     with about_file(file_of(source)):
         rows = options.open(source)
         names = _names(rows, id_column)
-    if positives is not None:
-        s, negative = labelled_rows.from_list(positives, names), None
-    else:
-        with about_file(file_of(source)):
-            s, negative = _observed(rows, source, names, label, positive_value)
-    if negatives is not None and negative is not None:
-        raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
+    s, negative = _observed(rows, source, names, positives, label, positive_value)
     if negatives is not None:
+        if negative is not None:
+            raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
         negative = labelled_rows.negatives_from_list(negatives, names, s)
     return OwnData(rows, s, names.ids, negative)
 
@@ -213,14 +209,17 @@ def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
 
 
 def _observed(
-    rows: Rows, source: Any, names: labelled_rows.RowNames, label: Any, positive_value: Any
+    rows: Rows, source: Any, names: labelled_rows.RowNames, positives: Any, label: Any, positive_value: Any
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """s, and the confirmed negatives of a third folder, if there is one."""
-    if label is not None:
-        values, name = _labels(rows, source, label)
-        return labelled_rows.from_labels(values, len(names.ids), positive_value=positive_value, name=name), None
-    if isinstance(rows, ImageRows | TextFiles) and (rows.folder / labelled_rows.POSITIVE).is_dir():
-        return labelled_rows.from_folders(rows.names)
+    if positives is not None:
+        return labelled_rows.from_list(positives, names), None
+    with about_file(file_of(source)):
+        if label is not None:
+            values, name = _labels(rows, source, label)
+            return labelled_rows.from_labels(values, len(names.ids), positive_value=positive_value, name=name), None
+        if isinstance(rows, ImageRows | TextFiles) and (rows.folder / labelled_rows.POSITIVE).is_dir():
+            return labelled_rows.from_folders(rows.names)
     allowed = "given: positives=, label=, or files in the folders positive/ and unlabelled/"
     raise bad_argument(OWNER, "the labelled positives", allowed, None)
 
