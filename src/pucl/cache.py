@@ -169,8 +169,10 @@ def packed(vector: NDArray[np.float32]) -> bytes:
     return data + zlib.crc32(data).to_bytes(4, "little")
 
 
-def unpacked(data: bytes) -> NDArray[np.float32] | None:
+def unpacked(data: object) -> NDArray[np.float32] | None:
     """The vector; None if a byte of it has changed."""
+    if not isinstance(data, bytes):
+        return None
     body, check = data[:-4], data[-4:]
     if zlib.crc32(body).to_bytes(4, "little") != check:
         return None

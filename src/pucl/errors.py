@@ -12,6 +12,8 @@ from typing import Any
 # The name of what the user called (pucl.read, PUClassifier, pucl fit), at the start of an owner.
 CALLED = re.compile(r"^(?:pucl(?:\.\w+)*(?: [a-z]+)*|[A-Z]\w*)(?:\([^)]*\))?(?=[,:] |$)")
 
+_BREAKS = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+\s*")  # where a line ends: names of files may hold some
+LONGEST = 1000  # characters of a message; parts of a damaged file can be of any length
 MANY, FEW = 40, 6  # names of one kind from which not all are listed, and how many are then
 
 # The singular of every family.
@@ -79,11 +81,19 @@ class InputError(ValueError):
         argument = self.argument if argument is None else argument
         self._say(f"{owner}{thing}".lstrip(",: "), argument, problem or self.problem)
 
+    def name_file(self, file: str) -> None:
+        """Say which file the message is about: after what the user called, before the part of the file."""
+        called = CALLED.match(self.owner)
+        at = called.end() if called else 0
+        rest = self.owner[at:] if at else f", {self.owner}" if self.owner else ""
+        self._say(f"{self.owner[:at]}, {file}{rest}" if at else f"{file}{rest}", self.argument, self.problem)
+
     def _say(self, owner: str, argument: str, problem: str) -> None:
         self.owner, self.argument, self.problem = owner, argument, problem
         between = " " if self.allowed else ": "
         sentence = f"{argument}{between}{problem}" if argument else problem
-        self.args = (f"{owner}: {sentence}" if owner else sentence,)
+        line = _BREAKS.sub(" ", f"{owner}: {sentence}" if owner else sentence)
+        self.args = (line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…",)
 
 
 class MissingDataError(InputError):
@@ -108,9 +118,9 @@ def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
     """The error for an unknown name, with the nearest known one and the list (of very many its start), to raise."""
     family = ENTRY.get(family, family)
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name)[:100], names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return InputError(f"unknown {family} {str(name)!r}: {hint}known: {some(names, MANY)}", unknown=str(name))
+    return InputError(f"unknown {family} {_short(str(name))}: {hint}known: {some(names, MANY)}", unknown=str(name))
 
 
 def some(names: Iterable[str], most: int = 12) -> str:
@@ -154,6 +164,22 @@ def blamed_on(part: str) -> Iterator[None]:
     except InputError as error:
         error.sign("")
         raise type(error)(f"{part}: {error}", unknown=error.unknown) from None
+
+
+@contextmanager
+def about_file(name: str) -> Iterator[None]:
+    """Name the file in the input errors inside that do not: ``pucl.read, people.csv, column 'age': message``."""
+    try:
+        yield
+    except InputError as error:
+        if name not in str(error):
+            error.name_file(name)
+        raise
+
+
+def one_line(error: Exception) -> str:
+    """What another library says of a file, as one short line; the kind of the error where it says nothing."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def check_count(owner: str, argument: str, value: Any, *, low: int = 1, high: int | None = None) -> int:

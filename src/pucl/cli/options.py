@@ -1,14 +1,14 @@
 """Options that several verbs share: how data is read, names that complete, and a TOML file instead of options."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from pucl.bench.grid.decode import read_toml
 from pucl.cli.signing import number_or_text
-from pucl.errors import InputError, bad_argument, unknown_name
+from pucl.errors import bad_argument, unknown_name
 
 if TYPE_CHECKING:
     from pucl.data.own import ReadOptions
@@ -184,12 +184,7 @@ def reading(options: Mapping[str, Any]) -> "ReadOptions":
 
 
 def _read(verb: str, config: Path) -> dict[str, Any]:
-    if not config.is_file():
-        raise bad_argument(f"pucl {verb}", "--config", "a TOML file that exists", str(config))
-    try:
-        content = tomllib.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{config} cannot be read: {error}") from None
+    content = read_toml(f"pucl {verb}", "--config", config)
     return {key.replace("-", "_"): value for key, value in content.items()}
 
 

@@ -116,7 +116,7 @@ def md5_of(path: Path) -> str:
 
 def damaged(path: Path, why: str) -> InputError:
     """The error for a damaged file: its path, the reason, the expected and the actual checksum."""
-    why = " ".join(why.split())  # other libraries' reasons can have several lines
+    why = " ".join(why.split())[:300]  # other libraries' reasons can have several lines, and parts of the file
     known = [(source, file) for source in SOURCES for file in source.files if _is_official(path, source, file)]
     if not known:
         return InputError(f"{path}: {why}; found MD5 {md5_of(path)}, no official one is known")

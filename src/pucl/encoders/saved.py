@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from pucl import __version__
 from pucl.encoders import make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
-from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
+from pucl.errors import Described, InputError, RunError, about_file, bad_argument, one_line, signed_by
 from pucl.files import replace_file
 from pucl.registry import current_name
 
@@ -66,7 +66,7 @@ def save_encoder(
     try:
         text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise bad_argument(SAVE, "options and extra", "what JSON can hold", Described(_line(error))) from None
+        raise bad_argument(SAVE, "options and extra", "what JSON can hold", Described(one_line(error))) from None
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,15 +92,26 @@ def load_encoder(
     tensors = _read_weights(folder / f"{stem}.safetensors", about["sha256"])
     own = network is not None
     if network is None:
-        network = _rebuilt(about)
+        with about_file(str(folder)):
+            network = _rebuilt(about, folder, tensors)
     scaling = [tensors.get(f"standardise.{part}", torch.zeros(0)) for part in ("mean", "scale")]
     encoder = Encoder(Standardise(*scaling), network)
     try:
         # The user's network is filled in place; a fresh one takes the saved tensors, in their precision.
         encoder.load_state_dict(tensors, assign=not own)
     except RuntimeError as error:
-        raise InputError(f"the weights in {folder} do not fit the network: {_line(error)}", owner=LOAD) from None
+        raise InputError(f"the weights in {folder} do not fit the network: {one_line(error)}", owner=LOAD) from None
+    _check_scaling(encoder, about["input_shape"], folder)
     return encoder.to(device).eval()
+
+
+def _check_scaling(encoder: Encoder, shape: Sequence[Any], folder: Path) -> None:
+    try:
+        for part in (encoder.standardise.mean, encoder.standardise.scale):
+            part.expand(tuple(shape))
+    except (RuntimeError, TypeError):
+        problem = f"the scaling in {folder} does not fit rows of shape {tuple(shape)}"
+        raise InputError(problem, owner=LOAD) from None
 
 
 def _read_about(path: Path) -> dict[str, Any]:
@@ -110,8 +121,8 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise bad_argument(LOAD, "folder", needed, str(path.parent))
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {_line(error)}", owner=LOAD) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}", owner=LOAD) from None
     file_format = about.get("format") if isinstance(about, dict) else None
     if not isinstance(file_format, int):
         raise bad_argument(LOAD, str(path), "written by save_encoder", Described("another JSON file"))
@@ -139,18 +150,33 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     try:
         tensors: dict[str, Tensor] = tensors_of(data)
     except SafetensorError as error:
-        raise InputError(f"{path} cannot be read: {_line(error)}", owner=LOAD) from None
+        raise InputError(f"{path} cannot be read: {one_line(error)}", owner=LOAD) from None
     return tensors
 
 
-def _rebuilt(about: Mapping[str, Any]) -> nn.Module:
-    """A fresh network by the name, shape and options in encoder.json."""
+def _rebuilt(about: Mapping[str, Any], folder: Path, tensors: Mapping[str, Tensor]) -> nn.Module:
+    """A fresh network by the name, shape and options in encoder.json, which the stored weights fit."""
     if about["name"] is None:
-        raise bad_argument(LOAD, "network", "a module to fill, as the saved one is not a registered encoder", None)
+        allowed, got = "a module to fill, as the saved one is not a registered encoder", Described(f"none for {folder}")
+        raise bad_argument(LOAD, "network", allowed, got)
+    name, shape = current_name("encoders", about["name"]), tuple(about["input_shape"])
+    if not all(isinstance(size, int) and size > 0 for size in shape):
+        raise InputError(f"encoder {name!r} cannot be made for rows of shape {shape}", owner=LOAD)
     try:
-        return make_encoder(current_name("encoders", about["name"]), tuple(about["input_shape"]), **about["options"])
-    except TypeError as error:
-        raise InputError(f"encoder {about['name']!r} cannot be made again: {_line(error)}", owner=LOAD) from None
+        with torch.device("meta"):  # before any memory is taken: sizes that were changed can be of any size
+            _check_weights(make_encoder(name, shape, **about["options"]), tensors, folder)
+        return make_encoder(name, shape, **about["options"])
+    except InputError:
+        raise
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise InputError(f"encoder {about['name']!r} cannot be made again: {one_line(error)}", owner=LOAD) from None
+
+
+def _check_weights(network: nn.Module, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    need = {f"network.{key}": value.shape for key, value in network.state_dict().items()}
+    odd = [key for key, shape in need.items() if key not in tensors or tensors[key].shape != shape]
+    if odd:
+        raise InputError(f"the weights in {folder} do not fit the network: {odd[0]}", owner=LOAD)
 
 
 def _check_rebuilds(network: nn.Module, name: str, input_shape: Sequence[int], options: Mapping[str, Any]) -> None:
@@ -159,7 +185,7 @@ def _check_rebuilds(network: nn.Module, name: str, input_shape: Sequence[int], o
         with torch.device("meta"):  # shapes without numbers
             again = make_encoder(name, tuple(input_shape), **options)
     except TypeError as error:
-        raise bad_argument(SAVE, "options", f"options of encoder {name!r}", Described(_line(error))) from None
+        raise bad_argument(SAVE, "options", f"options of encoder {name!r}", Described(one_line(error))) from None
     have, need = ({key: v.shape for key, v in module.state_dict().items()} for module in (network, again))
     if have != need:
         odd = sorted(key for key in have.keys() | need.keys() if have.get(key) != need.get(key))
@@ -172,7 +198,3 @@ def _state(encoder: Encoder) -> dict[str, Tensor]:
     return {
         key: v.detach().cpu().clone(memory_format=torch.contiguous_format) for key, v in encoder.state_dict().items()
     }
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

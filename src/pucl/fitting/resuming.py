@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from pucl import __version__
 from pucl.distributed import rank_and_world
-from pucl.errors import Described, InputError, RunError, bad_argument
+from pucl.errors import Described, InputError, RunError, bad_argument, one_line
 from pucl.files import alone_in, is_temporary, replace_file
 from pucl.fitting.plan import Bools, FitOptions
 from pucl.fitting.progress import LOGGER
 from pucl.models.folder import UNFINISHED
 from pucl.models.places import check_folder
+from pucl.models.stored_values import whole
 from pucl.training import checkpoints
 from pucl.training.checkpoints import Checkpoints, fingerprint
 
@@ -172,10 +173,10 @@ def _plain(value: Any) -> Any:
 def _read(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / WHICH).read_bytes())
-        _ = [content["data"][name] for name in ("rows", "labelled", "content")], content["device"]
-        _ = dict(content["versions"]), dict(content["options"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{folder / WHICH} cannot be read: {error}; delete {folder} to start anew") from None
+        _ = whole(content["data"]["rows"]), whole(content["data"]["labelled"]), content["data"]["content"]
+        _ = dict(content["versions"]), dict(content["options"]), content["device"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f"{folder / WHICH} cannot be read: {one_line(error)}; delete {folder} to start anew") from None
     return dict(content)
 
 
@@ -184,12 +185,12 @@ def _check_same(where: Resumable, was: Mapping[str, Any], now: Mapping[str, Any]
     anew = f"to start anew, {where.discard}"
     for package, version in now["versions"].items():
         if was["versions"].get(package) != version:
-            before = was["versions"].get(package)
+            before = str(was["versions"].get(package))[:40]
             raise InputError(f"the interrupted fit used {package} {before}, this is {version}; {anew}", owner=owner)
     for name in {**now["options"], **was["options"]}:
         before, value = was["options"].get(name), now["options"].get(name)
         if before != value:
-            allowed = f"{_said(before)}, as in the interrupted fit, to resume it ({anew})"
+            allowed = f"{_said(before):.200}, as in the interrupted fit, to resume it ({anew})"
             raise bad_argument(owner, where.names.get(name, name), allowed, Described(_said(value)))
     if was["device"] != now["device"]:
         raise bad_argument(owner, "device", f"{was['device']!r}, as in the interrupted fit ({anew})", now["device"])

@@ -15,13 +15,14 @@ from safetensors.torch import save as bytes_of
 from torch import Tensor
 
 from pucl import __version__
+from pucl.encoders.embedding import embed
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.frozen.resolve import refill
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.saved import ABOUT as ENCODER_JSON
 from pucl.encoders.saved import WEIGHTS as ENCODER_WEIGHTS
 from pucl.encoders.saved import load_encoder, save_encoder
-from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
+from pucl.errors import Described, InputError, RunError, about_file, bad_argument, one_line, signed_by
 from pucl.files import is_temporary, replace_file
 from pucl.heads.calibration import Calibrated
 from pucl.heads.stored import HeadParts
@@ -153,7 +154,8 @@ def load_model(folder: str | Path, *, network: Any = None) -> Model:
             transformer that it was fitted with.
     """
     folder = Path(folder)
-    return read_whole(folder, lambda: _load(folder, network))
+    with about_file(str(folder)):
+        return read_whole(folder, lambda: _load(folder, network))
 
 
 def _load(folder: Path, network: Any) -> Model:
@@ -178,8 +180,27 @@ def _load(folder: Path, network: Any) -> Model:
     head = _head(content["head"], _tensors(folder / HEAD, data[HEAD]))
     evidence = None
     if EVIDENCE in data:
-        evidence = _evidence(content["evidence"], _tensors(folder / EVIDENCE, data[EVIDENCE]))
-    return Model(schema, encoder, stored["name"], head, card.record, evidence, front, stored["options"])
+        evidence = _evidence(content.get("evidence"), _tensors(folder / EVIDENCE, data[EVIDENCE]))
+    model = Model(schema, encoder, stored["name"], head, card.record, evidence, front, stored["options"])
+    _check_computes(model)
+    return model
+
+
+def _check_computes(model: Model) -> None:
+    """The parts of a model take what the part before them gives: two rows of zeros go through what was trained here."""
+    transform = model.schema.transform
+    width = model.schema.shape if transform is None else (sum(rule.width for rule in transform.rules),)
+    try:
+        with torch.no_grad():
+            rows = torch.zeros(2, *(width if model.front is None else _width(model.encoder)))
+            taken = rows if model.front is not None or transform is None else model.schema.features(rows)
+            vectors = rows if model.head.takes == "rows" else embed(model.encoder, taken)
+            shape = tuple(model.head(vectors).shape)
+    except Exception as error:  # whatever sizes that were changed lead to
+        problem = f"its encoder and its head do not belong together: {one_line(error)}"
+        raise InputError(problem, owner=LOAD) from None
+    if shape != (2,):
+        raise InputError("its encoder and its head do not belong together", owner=LOAD)
 
 
 def _front(folder: Path, data: Mapping[str, bytes], network: Any) -> FrozenEncoder | None:
@@ -207,7 +228,8 @@ def _width(encoder: Encoder) -> tuple[int, ...]:
 
 def read_card(folder: str | Path) -> ModelCard:
     """What model.json says of the model in a folder; the tensors are not read."""
-    return read_whole(Path(folder), lambda: _card(_read(folder)))
+    with about_file(str(folder)):
+        return read_whole(Path(folder), lambda: _card(_read(folder)))
 
 
 def _card(content: Mapping[str, Any], texts: Arrays | None = None) -> ModelCard:
@@ -229,8 +251,8 @@ def _read(folder: str | Path) -> dict[str, Any]:
         raise bad_argument(LOAD, "folder", f"a model folder, with {MODEL} in it", got if interrupted else str(folder))
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}", owner=LOAD) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}", owner=LOAD) from None
     version = content.get("format") if isinstance(content, dict) else None
     if not isinstance(version, int):
         raise bad_argument(LOAD, str(path), "written by pucl", Described("another JSON file"))
@@ -313,7 +335,7 @@ def _head(about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibrated:
     try:
         return Calibrated.from_parts(HeadParts(options.pop("kind"), options, tensors))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"the stored head cannot be used: {' '.join(str(error).split())[:200]}", owner=LOAD) from None
+        raise InputError(f"the stored head cannot be used: {one_line(error)}", owner=LOAD) from None
 
 
 def _evidence_texts(evidence: Evidence | None) -> dict[str, Any] | None:
@@ -340,7 +362,7 @@ def _evidence_tensors(evidence: Evidence) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
 
 
-def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Evidence:
+def _evidence(texts: Any, tensors: Mapping[str, Tensor]) -> Evidence:
     def shown(part: str) -> Shown:
         arrays = {name: tensors[f"{part}.{name}"].numpy() for name in ("row", "probability", "labelled")}
         pictures = tensors.get(f"{part}.pictures")
@@ -364,8 +386,8 @@ def _evidence(texts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Eviden
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
             explained=tuple(_explained(each) for each in texts.get("explained", ())),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"the stored evidence is damaged: {error!r}", owner=LOAD) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the stored evidence is damaged: {one_line(error)}", owner=LOAD) from None
 
 
 def _explained(content: Mapping[str, Any]) -> Explained:

@@ -1,6 +1,7 @@
 """What a model takes: the kind and shape of its rows, and how a table or an image becomes one."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from pucl.texts import HASHED, Arrays
 OWNER = "pucl"
 MANY = 128  # columns from which a matrix of numbers is taken for embeddings
 ARRAYS = (".npy", ".npz")
+LARGEST = 1 << 28  # numbers in a row of a stored schema
 FAR = 1.0  # how far outside [0, 1] pixels may lie before they are taken to be on another scale
 BRIGHT = 128  # a largest value from which float images are taken for bytes
 SAME_NORM = 1e-3  # relative spread of the norms of rows below which they are taken for normalised embeddings
@@ -221,6 +223,7 @@ class Schema:
             kind, shape, columns = content["kind"], tuple(content["shape"]), dict(content["columns"])
             low, span, stored = float(content["low"]), float(content["span"]), content["transform"]
             sound = kind in get_args(Kind) and all(isinstance(size, int) and size > 0 for size in shape) and span > 0
+            sound = sound and math.prod(shape) <= LARGEST
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"this is not a stored schema: {error!r}", owner=OWNER) from None
         transform = TableTransform.from_json(json.dumps(stored), arrays) if stored is not None else None

@@ -305,7 +305,9 @@ def _read_record(path: Path) -> dict[str, Any]:
             f"checkpoint {path}: written by pucl {record.get('pucl')} in format {record['format']}; this is pucl "
             f"{__version__}, which reads up to format {FORMAT}. Upgrade pucl or give another folder"
         )
-    if record.pop("seal", None) != _seal(record):
+    kinds = {"step": int, "sha256": str, "bytes": int, "run": dict, "state": dict}
+    sound = all(isinstance(record.get(key), kind) for key, kind in kinds.items())
+    if record.pop("seal", None) != _seal(record) or not sound:
         raise damaged
     return record
 

@@ -127,7 +127,7 @@ def _kept(path: Path, old: bytes, resume_from: int) -> bytes:
         try:
             record = json.loads(line)
             at = _step(record)
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             if number == len(lines):
                 break
             raise InputError(f"log {path}: line {number} is not a record of a run. Give another file") from None

@@ -5,6 +5,7 @@ library for typed files.
 """
 
 import inspect
+import re
 import tomllib
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,16 @@ from typing import (
     get_type_hints,
 )
 
-from pucl.errors import Described, InputError, bad_argument, check_count, check_known, is_number, unknown_name
+from pucl.errors import (
+    Described,
+    InputError,
+    bad_argument,
+    check_count,
+    check_known,
+    is_number,
+    one_line,
+    unknown_name,
+)
 
 T = TypeVar("T")
 if TYPE_CHECKING:  # what files hold; at run time any value is taken for it
@@ -39,6 +49,9 @@ Check = Callable[[str, str, Any], Any]  # owner, key, value → the value, or an
 WORDS: Mapping[Any, str] = MappingProxyType(
     {bool: "true or false", int: "a whole number", float: "a finite number", str: "a name"}
 )
+LARGEST = 1 << 20  # characters of a TOML file
+# A hundred names in one key: tomllib takes memory by the square of their number.
+_LONG_KEY = re.compile(r"""(?:\.[ \t]*(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*){100}""")
 UNIONS, LISTS, TABLES = (Union, UnionType), (tuple, list, Sequence), (dict, Mapping)
 
 
@@ -47,9 +60,20 @@ def read_toml(owner: str, argument: str, path: Path) -> Options:
     if not path.is_file():
         raise bad_argument(owner, argument, "a TOML file that exists", Described(repr(str(path))))
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}", owner=owner) from None
+        raise InputError(f"{path} cannot be read: {one_line(error)}", owner=owner) from None
+    if len(text) > LARGEST:
+        raise bad_argument(
+            owner, str(path), f"a TOML file of at most {LARGEST:,} characters", Described(f"{len(text):,}")
+        )
+    if long := _LONG_KEY.search(text):
+        got = Described(f"more at line {text.count(chr(10), 0, long.start()) + 1}")
+        raise bad_argument(owner, str(path), "a TOML file with at most 100 names in a key", got)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}", owner=owner) from None
 
 
 def decode(kind: type[T], value: object, *, owner: str, key: str = "its content") -> T:

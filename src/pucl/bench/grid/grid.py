@@ -34,10 +34,10 @@ encoder = "tfidf"
 ```
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -97,7 +97,10 @@ BLOCK = "block"
 NONE: Options = MappingProxyType({})
 LAST_SEED = 2**32 - 1  # of scikit-learn's generators
 
+MOST = 100_000  # cells of a block, or places of one
+
 C = TypeVar("C", Pipeline, Baseline)
+T = TypeVar("T")
 
 names = one_or_more(" in every block or above them")
 Names = Annotated[list[str], names]
@@ -170,13 +173,20 @@ class Grid:
         cells: dict[str, Cell] = {}
         for block in self.blocks:
             made: Iterator[Cell] = self._pipelines(block) if PIPELINE in block else self._baselines(block)
-            own = list(made)
+            own = self._few(made)
             for cell in own:
                 cells.setdefault(cell.key, cell)
             if block.get(PRIOR_ERROR) is not None and not any(cell.prior == ORACLE for cell in own):
                 allowed = "left out of a block none of whose cells is given the true prior"
                 raise bad_argument(self.name, PRIOR_ERROR, allowed, block[PRIOR_ERROR])
         return list(cells.values())
+
+    def _few(self, made: Iterable[T]) -> list[T]:
+        """What a block makes, refused where it is more than anybody can mean."""
+        listed = list(islice(made, MOST + 1))
+        if len(listed) > MOST:
+            raise bad_argument(self.name, f"a [[{BLOCK}]]", f"one of at most {MOST:,} cells", Described("more"))
+        return listed
 
     def _places(self, block: Options) -> list[Place]:
         """Task, setting, number of labels and seed: what decides who is labelled."""
@@ -186,7 +196,7 @@ class Grid:
         for task in places.tasks:
             self._registered("datasets", "tasks", task)
         check_known(self.name, "setting", places.setting, SETTINGS)
-        made = list(places.product())
+        made = self._few(places.product())
         for place in made:
             check_place(self.name, place)
         return made
@@ -201,7 +211,7 @@ class Grid:
                 encoder = str(self._encoder("encoder", block.get("encoder"), place.task, required=True))
                 make = partial(self._pipeline, block, place, objective, encoder, recipe)
                 own = [make(readout, options=some) for some, readout in product(options[objective], given.readouts)]
-                made[key] = self._varied(block, [*own, *self._over_epochs(block, own)])
+                made[key] = self._varied(block, [*own, *self._few(self._over_epochs(block, own))])
             yield from (pipeline.at(place) for pipeline in made[key])
 
     def _over_epochs(self, block: Options, pipelines: list[Pipeline]) -> Iterator[Pipeline]:

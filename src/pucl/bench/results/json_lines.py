@@ -119,7 +119,7 @@ def _end(data: bytes, begin: bytes) -> int:
 def _is_json(row: bytes) -> bool:
     try:
         json.loads(row)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -139,7 +139,7 @@ def _parsed(path: Path, number: int, row: bytes, parse: Callable[[Any], T], verb
     where, allowed = f"{path}, line {number + 1},", f"a result of 'pucl bench {verb}'"
     try:
         content = json.loads(row, parse_constant=_refused)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise bad_argument(OWNER, where, allowed, Described("not JSON")) from None
     try:
         return parse(content)

@@ -1,6 +1,7 @@
 """The paper's own numbers, and which of them to compare with one of our cells."""
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -8,6 +9,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from pucl.bench.grid.cells import KNN, UNTRAINED, Baseline, Cell, Pipeline, option_words
+from pucl.errors import Described, InputError, bad_argument, one_line
 
 PAPER = "paper"  # the source of the numbers in the paper's tables
 TABLES = ("pu-benchmark-1", "downstream-head", "weak-supervision-knn", "pu-benchmark-2")
@@ -52,14 +54,38 @@ class Published:
     shown: str  # the accuracy as printed there
 
 
+_NAME, _ANY = re.compile(r".+"), re.compile(r".*")
+_COUNT, _NUMBER = re.compile(r"[0-9]{1,9}"), re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
+_OR_NONE = re.compile(rf"({_NUMBER.pattern})?")
+COLUMNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("table", "method", "task", "source"), _NAME),
+        "n_labelled": re.compile(rf"({_COUNT.pattern})?"),
+        "accuracy": _NUMBER,
+        **dict.fromkeys(("std", "gamma", "mixing", "prior"), _OR_NONE),
+        "epoch": re.compile(rf"({_COUNT.pattern})?"),
+        **dict.fromkeys(("setting", "origin"), _ANY),
+    }
+)
+OWNER, AGAIN = "pucl bench", "install pucl again"
+
 Column = tuple[str, int]  # task, number of labelled positives
 
 
 @cache
 def stored_rows() -> tuple[Mapping[str, str], ...]:
     """The rows of `published.csv`; their `source` is the paper or, for `pucl.bench.results.notebooks`, a notebook."""
-    content = files("pucl.bench.results").joinpath("published.csv").read_text(encoding="utf-8")
-    return tuple(MappingProxyType(row) for row in csv.DictReader(content.splitlines()))
+    path = files("pucl.bench.results").joinpath("published.csv")
+    try:
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}; {AGAIN}", owner=OWNER) from None
+    for number, row in enumerate(rows, start=2):
+        wrong = next((name for name, form in COLUMNS.items() if not form.fullmatch(row.get(name) or "")), None)
+        if wrong is not None or set(row) != set(COLUMNS):
+            allowed = f"a row with a usable {wrong}" if wrong else f"a row of {len(COLUMNS)} columns"
+            raise bad_argument(OWNER, f"{path}, row {number},", allowed, Described(f"another; {AGAIN}"))
+    return tuple(map(MappingProxyType, rows))
 
 
 @cache

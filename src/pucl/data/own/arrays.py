@@ -1,5 +1,6 @@
 """Arrays as rows: numpy arrays, torch tensors, and memory-mapped .npy and .npz files."""
 
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from pucl.data import Kind
 from pucl.data.own.batch import OWNER, PASS, Batch, Table, finite
-from pucl.errors import Described, InputError, bad_argument, unknown_name
+from pucl.errors import Described, InputError, bad_argument, one_line, unknown_name
 
 MOST_COMPRESSED = 256 << 20  # bytes of a compressed array, which cannot be mapped, that are taken into memory
 MOST_DENSE = 1 << 28  # values of a sparse matrix that is taken as a dense one
@@ -30,6 +31,7 @@ class ArrayRows:
     kind: Kind
     shape: tuple[int, ...]
     ids: NDArray[Any] | None = None  # row numbers when there are none
+    name: str = "the array"  # or the file
 
     @property
     def schema(self) -> Mapping[str, str]:
@@ -60,16 +62,19 @@ class ArrayRows:
             values = {name: block[:, j].astype(np.float64) for j, name in enumerate(self.schema)}
             return Table(self.schema, values, len(block), start)
         if self.kind == "vector":
-            return finite(block, start, "the array")
+            return finite(block, start, self.name)
         if block.ndim == 3:
             block = block[:, None]
         elif block.shape[1] not in (1, 3, 4) and block.shape[3] in (1, 3, 4):  # channels last
             block = block.transpose(0, 3, 1, 2)
-        return np.ascontiguousarray(block) if block.dtype == np.uint8 else finite(block, start, "the array")
+        return np.ascontiguousarray(block) if block.dtype == np.uint8 else finite(block, start, self.name)
 
 
-def array_rows(open_: Callable[[], NDArray[Any]], *, kind: Kind | None, name: str) -> ArrayRows:
-    """Rows of a numeric array of two (vectors, tables), three or four (images) dimensions."""
+def array_rows(
+    open_: Callable[[], NDArray[Any]], *, kind: Kind | None, name: str = "source", file: str = ""
+) -> ArrayRows:
+    """Rows of a numeric array of two (vectors, tables), three or four (images) dimensions, maybe out of a file."""
+    name = file or name
     array = open_()
     by_shape = KINDS[array.ndim] if array.ndim < len(KINDS) else None
     if array.dtype.kind not in "buif" or by_shape is None:
@@ -80,7 +85,7 @@ def array_rows(open_: Callable[[], NDArray[Any]], *, kind: Kind | None, name: st
     if 0 in array.shape:
         raise bad_argument(OWNER, name, "an array with rows", Described(f"an empty one of shape {array.shape}"))
     chosen: Kind = kind or ("vector" if by_shape == "vector" else "image")
-    return ArrayRows(open_, chosen, array.shape)
+    return ArrayRows(open_, chosen, array.shape, name=file or "the array")
 
 
 def dense(owner: str, argument: str, values: Any) -> Any:
@@ -115,11 +120,13 @@ def in_memory(values: Any) -> Callable[[], NDArray[Any]]:
 def mapped(path: Path, key: str | None = None) -> Callable[[], NDArray[Any]]:
     """How to map the array of a .npy file, or the one under `key` in a .npz file, without reading it."""
     try:
-        return _opener(path, key)
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}", owner=OWNER) from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that are odd
+            return _opener(path, key)
+    except InputError:
+        raise
+    except Exception as error:  # damaged headers and archives can fail in any way
+        raise InputError(f"{path.name} cannot be read: {one_line(error)}", owner=OWNER) from None
 
 
 def keys_of(path: Path) -> tuple[str, ...]:
@@ -127,14 +134,18 @@ def keys_of(path: Path) -> tuple[str, ...]:
     try:
         with zipfile.ZipFile(path) as archive:
             return tuple(name.removesuffix(".npy") for name in archive.namelist())
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(f"{path.name} cannot be read: {error}", owner=OWNER) from None
+    except Exception as error:  # as above
+        raise InputError(f"{path.name} cannot be read: {one_line(error)}", owner=OWNER) from None
 
 
 def _opener(path: Path, key: str | None) -> Callable[[], NDArray[Any]]:
     if path.suffix.lower() == ".npy":
-        np.load(path, mmap_mode="r", allow_pickle=False)
-        return lambda: np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(array, np.memmap):
+            raise ValueError("it is no array but an archive of some")  # under the name of one
+        shape, dtype, offset = array.shape, array.dtype, array.offset
+        order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
+        return lambda: np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
     if key not in keys_of(path):
         raise unknown_name(f"array of {path.name}", key, keys_of(path))
     with zipfile.ZipFile(path) as archive:
@@ -152,7 +163,7 @@ def _opener(path: Path, key: str | None) -> Callable[[], NDArray[Any]]:
     if dtype.hasobject:
         raise bad_argument(OWNER, f"{path.name}[{key}]", "an array of numbers", Described("pickled objects"))
     offset = member.header_offset + 30 + int(lengths.sum()) + inside
-    order: Literal["C", "F"] = "F" if fortran else "C"
+    order = "F" if fortran else "C"
     return lambda: np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,6 +102,11 @@ def finite(block: NDArray[Any], start: int, name: str) -> NDArray[np.float32]:
             raise bad_argument(OWNER, name, "finite", Described(f"NaN or infinity at row {place}"))
         raise bad_argument(OWNER, name, SMALL_ENOUGH, Described(f"larger ones, first at row {place}"))
     return rows
+
+
+def file_of(source: Any) -> str:
+    """What errors call a source: the name of a file or folder, nothing for data in memory."""
+    return Path(source).name if isinstance(source, str | Path) else ""
 
 
 def need(module: str, purpose: str) -> Any:

@@ -71,12 +71,14 @@ def _days(array: Any, pa: Any) -> NDArray[np.float64] | None:
     is_ = pa.types
     if is_.is_interval(array.type):
         return None
-    if is_.is_date(array.type):
-        array = array.cast(pa.timestamp("us"))
+    if is_.is_date(array.type):  # any number of days, and not all of them are a timestamp
+        days = array.cast(pa.int32()) if is_.is_date32(array.type) else array.cast(pa.int64())
+        whole_days: NDArray[np.float64] = days.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return whole_days if is_.is_date32(array.type) else whole_days / 86_400_000
     unit = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[array.type.unit]
     whole = array.cast(pa.int32() if is_.is_time32(array.type) else pa.int64())
-    days: NDArray[np.float64] = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return days / (86_400 * unit)
+    units: NDArray[np.float64] = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return units / (86_400 * unit)
 
 
 def as_text(values: NDArray[Any]) -> NDArray[np.object_]:

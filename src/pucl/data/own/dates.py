@@ -52,7 +52,8 @@ def parts_of(scan: Scan, names: Iterable[str]) -> tuple[str, ...]:
 def with_parts(scan: Scan) -> Scan:
     """The table with the parts of its dates as further columns, which are made when they are read."""
     pa = need("pyarrow", "a table")
-    made = [name for name in parts_of(scan, scan.schema.names) if name not in scan.schema.names]
+    there = set(scan.schema.names)
+    made = [name for name in parts_of(scan, scan.schema.names) if name not in there]
     if not made:
         return scan
     schema = pa.schema([*scan.schema, *(pa.field(name, pa.float64()) for name in made)])

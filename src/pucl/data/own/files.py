@@ -103,7 +103,8 @@ def _joined(
 
     counts = [part.n_rows for part in parts]
     n_rows = None if None in counts else sum(filter(None, counts))
-    return with_rows(Scan(name or folder.name, parts[0].schema, read, n_rows, parts))
+    called = name or folder.name
+    return with_rows(Scan(called, parts[0].schema, read, n_rows, parts, called))
 
 
 def _common_schema(scans: Sequence[Scan]) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pucl.data import Kind
 from pucl.data.own.batch import OWNER, Batch, need
-from pucl.data.readers.image_folder import opaque
+from pucl.data.readers.image_folder import opaque, opened, unreadable
 from pucl.errors import Described, InputError, bad_argument, check_count
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
@@ -108,13 +108,13 @@ def _wanted_size(size: Any) -> tuple[int, int]:
 
 
 def _decode(path: Path, name: str) -> Any:
-    image_module = need("PIL.Image", "a folder of images")
+    turned = need("PIL.ImageOps", "a folder of images").exif_transpose
     try:
-        with image_module.open(path) as image:
+        with opened(path) as image:
             image.load()
-            upright = need("PIL.ImageOps", "a folder of images").exif_transpose(image)
-    except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
-        reason = " ".join(str(error).replace(str(path), name).split())[:120]
+            upright = turned(image)
+    except unreadable() as error:
+        reason = " ".join(str(error).replace(str(path), name).split())[:120] or type(error).__name__
         raise InputError(
             f"image {name} cannot be read ({reason}); skip_unreadable=True leaves it out", owner=OWNER
         ) from None

@@ -15,10 +15,11 @@ from pucl.data.own.arrays import as_array, mapped
 from pucl.data.own.batch import OWNER
 from pucl.data.own.columns import as_text
 from pucl.data.own.label_words import in_words, positive_of
-from pucl.errors import Described, bad_argument
+from pucl.errors import Described, InputError, about_file, bad_argument, one_line
 from pucl.labels import check_labels, check_negatives
 
 POSITIVE, NEGATIVE, UNLABELLED = "positive", "negative", ("unlabelled", "unlabeled")
+LONGEST = 80  # characters of an entry that a message shows
 HEADERS = ("id", "ids", "name", "names", "file", "filename", "image", "path", "row")
 
 
@@ -125,7 +126,11 @@ def from_folders(names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bo
 
 def check_distinct(ids: NDArray[Any], name: str) -> None:
     """Refuse ids that occur more than once, by name."""
-    ordered = np.sort(ids)
+    try:
+        ordered = np.sort(ids)
+    except (TypeError, ValueError):
+        got = Described(f"values such as {ids[0]!r:.60}")
+        raise bad_argument(OWNER, f"id column {name!r}", "numbers or text", got) from None
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     if len(twice):
         got = Described(f"{ordered[twice[0]].item() if ids.dtype != object else ordered[twice[0]]!r} more than once")
@@ -146,8 +151,10 @@ class RowList:
 
     def __init__(self, argument: str, values: Any, *, id_column: str | None, folder: Path | None = None) -> None:
         self.argument, self._folder = argument, folder
+        self._file = Path(values).name if isinstance(values, str | Path) else ""
         self._named = id_column is not None or folder is not None
-        self._entries = _entries(argument, values, id_column)
+        with about_file(self._file):
+            self._entries = _entries(argument, values, id_column)
         self._wanted = {_name(entry, folder) for entry in self._entries} if self._named else set()
         self._rows = np.array([] if self._named else sorted(map(_row_number, self._entries)), dtype=np.int64)
         self._found: set[str] = set()
@@ -168,13 +175,14 @@ class RowList:
         unknown = sorted(self._wanted - self._found)
         if unknown:
             allowed = "ids of the data" if self._folder is None else f"files in {self._folder.name}"
-            raise bad_argument(
-                OWNER, self.argument, allowed, Described(f"{len(unknown)} unknown, first {unknown[0]!r}")
-            )
+            first = unknown[0] if len(unknown[0]) <= LONGEST else f"{unknown[0][:LONGEST]}…"
+            with about_file(self._file):
+                raise bad_argument(OWNER, self.argument, allowed, Described(f"{len(unknown)} unknown, first {first!r}"))
         for entry in () if self._named else self._entries:
             if not 0 <= _row_number(entry) < n_rows:
                 allowed = f"row numbers from 0 to {n_rows - 1} (or give id_column=)"
-                raise bad_argument(OWNER, self.argument, allowed, entry)
+                with about_file(self._file):
+                    raise bad_argument(OWNER, self.argument, allowed, entry)
 
 
 def _listed(argument: str, values: Any, names: RowNames) -> NDArray[np.bool_]:
@@ -192,11 +200,14 @@ def _entries(argument: str, values: Any, id_column: str | None) -> list[Any]:
             raise bad_argument(OWNER, argument, "a list, or a file that exists", str(values))
         if path.suffix.lower() == ".npy":
             return _entries(argument, np.array(mapped(path)()), id_column)
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-        if path.suffix.lower() in (".csv", ".tsv"):
-            entries = _csv_column(lines, "," if path.suffix.lower() == ".csv" else "\t", id_column)
-        else:
-            entries = [line.strip() for line in lines]
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            if path.suffix.lower() in (".csv", ".tsv"):
+                entries = _csv_column(lines, "," if path.suffix.lower() == ".csv" else "\t", id_column)
+            else:
+                entries = [line.strip() for line in lines]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{path.name} cannot be read: {one_line(error)}", owner=OWNER) from None
         listed: list[Any] = [entry for entry in entries if entry]
     else:
         array = as_array(list(values) if isinstance(values, set | frozenset) else values)
@@ -229,6 +240,7 @@ def _name(entry: Any, folder: Path | None) -> str:
 def _row_number(entry: Any) -> int:
     """A row number, −1 for what is none."""
     try:
-        return int(entry)
-    except ValueError:
+        number = int(entry)
+    except (TypeError, ValueError):
         return -1
+    return number if 0 <= number < 2**63 else -1

@@ -73,7 +73,7 @@ def open_rows(
         table = with_parts(scan.scan_frame(source, dates=True, text=categorical))
     else:
         _left_out("an array", columns=named, id_column=id_column, drop=tuple(drop) or None)
-        return arrays.array_rows(arrays.in_memory(source), kind=kind, name="source")
+        return arrays.array_rows(arrays.in_memory(source), kind=kind)
     return table_rows(table, kind=kind, columns=named, id_column=id_column, leave_out=aside, drop=tuple(drop))
 
 
@@ -134,7 +134,7 @@ def _file_of_arrays(
         if len(left) != 1:
             raise bad_argument(OWNER, "key", f"the array of {path.name} that holds the rows", Described(str(left)))
         key = left[0]
-    rows = arrays.array_rows(arrays.mapped(path, key), kind=kind, name=path.name)
+    rows = arrays.array_rows(arrays.mapped(path, key), kind=kind, file=path.name)
     return rows if id_column is None else replace(rows, ids=_ids(path, id_column, len(rows)))
 
 

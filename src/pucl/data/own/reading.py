@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pucl.data import Kind
 from pucl.data.own import labelled_rows
 from pucl.data.own.arrays import ArrayRows, as_array, mapped
-from pucl.data.own.batch import OWNER, Batch, Rows, load
+from pucl.data.own.batch import OWNER, Batch, Rows, file_of, load
 from pucl.data.own.images import ImageRows
 from pucl.data.own.opening import open_rows
 from pucl.data.own.table_rows import TableRows
 from pucl.data.own.texts import TextFiles
-from pucl.errors import Described, bad_argument, check_count, signed_by
+from pucl.errors import Described, about_file, bad_argument, check_count, signed_by
 from pucl.labels import FEWEST_UNLABELLED, check_negatives
 
 
@@ -120,14 +120,13 @@ def read(
         label=label, kind=kind, columns=columns, id_column=id_column, drop=drop, categorical=categorical,
         text_columns=text_columns, key=key, size=size, skip_unreadable=skip_unreadable,
     )  # fmt: skip
-    rows = options.open(source)
-    names = labelled_rows.RowNames(
-        _ids(rows, id_column), id_column, rows.folder if isinstance(rows, ImageRows | TextFiles) else None
-    )
+    with about_file(file_of(source)):
+        rows = options.open(source)
+        names = _names(rows, id_column)
     s, negative = _observed(rows, source, names, positives, label, positive_value)
-    if negatives is not None and negative is not None:
-        raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
     if negatives is not None:
+        if negative is not None:
+            raise bad_argument(OWNER, "negatives", "left out where there is a folder negative/", Described("both"))
         negative = labelled_rows.negatives_from_list(negatives, names, s)
     return OwnData(rows, s, names.ids, negative)
 
@@ -194,6 +193,11 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
     return OwnData(data.rows.take(index), s, data.ids[index], negative)
 
 
+def _names(rows: Rows, id_column: str | None) -> labelled_rows.RowNames:
+    folder = rows.folder if isinstance(rows, ImageRows | TextFiles) else None
+    return labelled_rows.RowNames(_ids(rows, id_column), id_column, folder)
+
+
 def _ids(rows: Rows, id_column: str | None) -> NDArray[Any]:
     if isinstance(rows, ImageRows | TextFiles):
         return rows.ids()
@@ -210,11 +214,12 @@ def _observed(
     """s, and the confirmed negatives of a third folder, if there is one."""
     if positives is not None:
         return labelled_rows.from_list(positives, names), None
-    if label is not None:
-        values, name = _labels(rows, source, label)
-        return labelled_rows.from_labels(values, len(names.ids), positive_value=positive_value, name=name), None
-    if isinstance(rows, ImageRows | TextFiles) and (rows.folder / labelled_rows.POSITIVE).is_dir():
-        return labelled_rows.from_folders(rows.names)
+    with about_file(file_of(source)):
+        if label is not None:
+            values, name = _labels(rows, source, label)
+            return labelled_rows.from_labels(values, len(names.ids), positive_value=positive_value, name=name), None
+        if isinstance(rows, ImageRows | TextFiles) and (rows.folder / labelled_rows.POSITIVE).is_dir():
+            return labelled_rows.from_folders(rows.names)
     allowed = "given: positives=, label=, or files in the folders positive/ and unlabelled/"
     raise bad_argument(OWNER, "the labelled positives", allowed, None)
 

@@ -1,7 +1,9 @@
 """Tables as streams of Arrow record batches: Parquet, CSV, Arrow files and frames, never a whole file at once."""
 
 import re
+import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,10 +15,12 @@ from pucl.data.own.batch import OWNER, PASS, need
 from pucl.data.own.columns import as_dates
 from pucl.data.own.room import check_room
 from pucl.data.own.separators import separator_of
-from pucl.errors import Described, InputError, bad_argument, unknown_name
+from pucl.errors import Described, InputError, about_file, bad_argument, one_line, unknown_name
 
 BLOCK = 8 << 20  # bytes of a CSV file parsed at a time; the types of its columns are inferred from the first block
 BUFFER = 1 << 20  # bytes of a Parquet column held at a time: a row group may be larger than memory
+MOST_UNPACKED = 256 << 20  # bytes of a workbook, which is read whole
+MOST_CELLS, MOST_ROWS = 20_000_000, 1 << 20  # of a sheet, empty ones between others included
 SHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc", *SHEETS)
 
@@ -30,12 +34,22 @@ class Scan:
     read: Callable[[list[str], int], Iterator[Any]]
     n_rows: int | None  # None where only reading tells
     parts: tuple["Scan", ...] = ()  # the files, where there are several
+    file: str = ""  # what errors call the file or folder; empty for a frame
 
     def check_columns(self, *names: str) -> None:
         """Every name is a column, or one error with the nearest one."""
         for name in names:
             if name not in self.schema.names:
                 raise unknown_name(f"column of {self.name}", name, self.schema.names)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Whatever is found wrong with the values of the table inside is one line that names the file."""
+        try:
+            with about_file(self.file):
+                yield
+        except (need("pyarrow", self.name).ArrowException, UnicodeDecodeError) as error:
+            raise InputError(f"{self.name} cannot be read: {one_line(error)}", owner=OWNER) from None
 
     def count(self) -> int:
         """How many rows there are."""
@@ -62,7 +76,7 @@ def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None =
             scan = replace(scan_frame(_sheet(path, text)), name=path.name)
         else:
             scan = _parquet(path) if suffix in (".parquet", ".pq") else _arrow(path)
-    return _named_once(scan)
+        return replace(_named_once(scan), file=path.name)
 
 
 def scan_frame(frame: Any, *, dates: bool = False, text: Sequence[str] = ()) -> Scan:
@@ -77,7 +91,7 @@ def scan_frame(frame: Any, *, dates: bool = False, text: Sequence[str] = ()) -> 
         else:
             table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(f"the frame cannot be read: {_one_line(error)}", owner=OWNER) from None
+        raise InputError(f"the frame cannot be read: {one_line(error)}", owner=OWNER) from None
 
     table = as_dates(table, text) if dates else table
 
@@ -105,7 +119,9 @@ def _arrow(path: Path) -> Scan:
     def read(columns: list[str], size: int) -> Iterator[Any]:
         with _readable(path), pa.memory_map(str(path)) as bytes_, pa.ipc.open_file(bytes_) as file:
             for i in range(file.num_record_batches):
-                yield from _slices(file.get_batch(i).select(columns), size)
+                batch = file.get_batch(i).select(columns)
+                batch.validate(full=True)  # Arrow itself would follow wrong offsets out of the file
+                yield from _slices(batch, size)
 
     with pa.memory_map(str(path)) as bytes_, pa.ipc.open_file(bytes_) as file:
         return Scan(path.name, file.schema, read, None)
@@ -145,11 +161,39 @@ def _sheet(path: Path, text: tuple[str, ...]) -> Any:
     """The first sheet of a workbook, whole: such files are small."""
     pandas = need("pandas", path.name)
     try:
-        return pandas.read_excel(path, dtype=dict.fromkeys(text, str))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and dates that are not what they should be
+            if zipfile.is_zipfile(path):
+                _check_sheet(path)
+            return pandas.read_excel(path, dtype=dict.fromkeys(text, str))
+    except InputError:
+        raise
     except ImportError as error:
-        raise InputError(f"{path.name} cannot be read: {_one_line(error)}", owner=OWNER) from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path.name} cannot be read as a workbook: {_one_line(error)}", owner=OWNER) from None
+        raise InputError(f"{path.name} cannot be read: {one_line(error)}", owner=OWNER) from None
+    except Exception as error:  # archives, XML and cells can be damaged in any way
+        raise InputError(f"{path.name} cannot be read as a workbook: {one_line(error)}", owner=OWNER) from None
+
+
+def _check_sheet(path: Path) -> None:
+    """Refuse a workbook that stands for more than would fit, such as one cell at the far end of a sheet."""
+    with zipfile.ZipFile(path) as book:
+        size = sum(member.file_size for member in book.infolist())
+    if size > MOST_UNPACKED:
+        got = Described(f"one of {size >> 20:,} MB; save the sheet as CSV")
+        raise bad_argument(OWNER, path.name, f"a workbook of at most {MOST_UNPACKED >> 20} MB once unpacked", got)
+    if path.suffix.lower() != ".xlsx":
+        return
+    book = need("openpyxl", path.name).load_workbook(path, read_only=True)
+    try:
+        sheet, rows, width = book.worksheets[0], 0, 1
+        sheet.reset_dimensions()
+        for row in sheet.iter_rows(values_only=True):
+            rows, width = rows + 1, max(width, len(row))
+            if rows > MOST_ROWS or rows * width > MOST_CELLS:
+                got = Described(f"a cell in row {rows:,} of {width:,} columns; save the sheet as CSV")
+                raise bad_argument(OWNER, path.name, f"a sheet of at most {MOST_CELLS:,} cells", got)
+    finally:
+        book.close()
 
 
 def _slices(part: Any, size: int) -> Iterator[Any]:
@@ -165,7 +209,7 @@ def with_rows(scan: Scan) -> Scan:
 
 
 def _named_once(scan: Scan) -> Scan:
-    twice = next((name for name in scan.schema.names if scan.schema.names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(scan.schema.names).items() if count > 1), None)
     if twice is not None:
         raise bad_argument(OWNER, f"columns of {scan.name}", "named differently", Described(f"{twice!r} twice"))
     return scan
@@ -179,12 +223,8 @@ def _readable(path: Path, columns: Sequence[str] = ()) -> Iterator[None]:
     arrow = need("pyarrow", path.name).ArrowException
     try:
         yield
-    except (arrow, OSError) as error:
-        reason = _one_line(error)
+    except (arrow, OSError, UnicodeDecodeError) as error:  # the last for names of columns
+        reason = one_line(error)
         if columns:
             reason = re.sub(r"CSV column #(\d+)", lambda match: f"column {columns[int(match[1])]!r}", reason)
         raise InputError(f"{path.name} cannot be read: {reason}", owner=OWNER) from None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

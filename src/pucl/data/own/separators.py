@@ -20,7 +20,10 @@ def separator_of(path: Path) -> tuple[str, str]:
     best = max(SEPARATORS, key=lambda mark: fields[mark])  # the first of equals
     if fields[best] < 2:
         return ",", "."
-    values = [value for row in csv.reader(lines[1:], delimiter=best) for value in row]
+    try:
+        values = [value for row in csv.reader(lines[1:], delimiter=best) for value in row]
+    except csv.Error:
+        return best, "."
     return best, "," if best != "," and any(_FRACTION.match(value.strip()) for value in values) else "."
 
 

@@ -35,22 +35,24 @@ class TableRows:
     def batches(self, size: int) -> Iterator[Batch]:
         """All rows in order, at most `size` at a time; without an id column the ids are row numbers."""
         start = 0
-        for part in self.scan.read(self.wanted, size):
-            if self.kind == "vector":
-                rows: Any = matrix_of(part, self.columns, start)
-            else:
-                rows = _table(part, self.columns, start)
-            yield Batch(rows, self.ids_of(part, start))
-            start += len(part)
+        with self.scan.named():
+            for part in self.scan.read(self.wanted, size):
+                if self.kind == "vector":
+                    rows: Any = matrix_of(part, self.columns, start)
+                else:
+                    rows = _table(part, self.columns, start)
+                yield Batch(rows, self.ids_of(part, start))
+                start += len(part)
 
     def ids(self) -> NDArray[Any]:
         """The id of every row, from one pass over the id column."""
         column = self.id_column
         if column is None:
             return np.arange(len(self))
-        parts = list(self.scan.read([column], PASS))
-        starts = np.cumsum([0, *map(len, parts)])
-        return np.concatenate([self.ids_of(part, int(start)) for part, start in zip(parts, starts, strict=False)])
+        with self.scan.named():
+            parts = list(self.scan.read([column], PASS))
+            starts = np.cumsum([0, *map(len, parts)])
+            return np.concatenate([self.ids_of(part, int(start)) for part, start in zip(parts, starts, strict=False)])
 
     def ids_of(self, part: Any, start: int) -> NDArray[Any]:
         """The ids of the rows of an Arrow batch, of which the first is row `start`; every row has one."""
@@ -67,8 +69,9 @@ class TableRows:
     def column(self, name: str) -> NDArray[Any]:
         """All values of one column: float64 for numbers and booleans, text otherwise."""
         self.scan.check_columns(name)
-        parts = self.scan.read([name], PASS)
-        return np.concatenate([usable_values(part.column(0), f"column {name!r}") for part in parts])
+        with self.scan.named():
+            parts = self.scan.read([name], PASS)
+            return np.concatenate([usable_values(part.column(0), f"column {name!r}") for part in parts])
 
     def take(self, index: NDArray[np.intp]) -> "TableRows":
         """The rows of the given ascending numbers, in memory, from one streaming pass."""

@@ -140,7 +140,8 @@ class TableTransform:
         A category that training never saw has the code −1. Errors and `strict` are as for `apply`.
         """
         table = _as_table(rows)
-        extra = [name for name in table.types if name not in (*self.columns, *self.dropped)]
+        known = {*self.columns, *self.dropped}
+        extra = [name for name in table.types if name not in known]
         if strict and extra:
             got = Described(f"column {extra[0]!r}")
             raise bad_argument(OWNER, "the table", "without columns that training did not have", got)

@@ -1,13 +1,14 @@
 """The python batches of CIFAR-10, read without running anything they contain.
 
 A pickle may name any function to be called. These files name three, all of numpy; stand-ins that only keep what they
-are given take their place, and any other name is refused. So not even numpy's own unpickling code is reached.
+are given take their place, and any other name is refused. So not even numpy's own unpickling code is reached. The
+unpickler is the one written in Python: that in C makes a table as long as the largest number in the file.
 """
 
 import io
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,13 @@ class _Kept:
         self.state = state
 
 
-class _Reader(pickle.Unpickler):
+class _Reader(pickle._Unpickler):
     """An unpickler that knows plain values and numpy arrays only."""
+
+    # An array of bytes is made in the size that the file announces, whether so many follow or not.
+    dispatch: ClassVar[dict[int, Any]] = {
+        code: load for code, load in pickle._Unpickler.dispatch.items() if code != pickle.BYTEARRAY8[0]
+    }
 
     def __init__(self, raw: bytes, path: Path) -> None:
         super().__init__(io.BytesIO(raw), encoding="bytes")  # the official files were written by Python 2
@@ -48,7 +54,7 @@ def read_cifar_batch(path: Path) -> Split:
     try:
         content = _Reader(path.read_bytes(), path).load()
         pixels = _pixels(_entry(content, "data"))
-        classes = np.asarray(_entry(content, "labels"), dtype=np.int64)
+        classes = _classes(_entry(content, "labels"))
     except InputError:
         raise
     except Exception as error:  # a damaged pickle can fail in any way
@@ -62,6 +68,13 @@ def read_cifar_batch(path: Path) -> Split:
 
 def _entry(content: Any, key: str) -> Any:
     return content[key.encode()] if key.encode() in content else content[key]
+
+
+def _classes(labels: Any) -> NDArray[np.int64]:
+    """A plain list of whole numbers; lists inside lists could stand for more numbers than fit into memory."""
+    if not isinstance(labels, list) or not all(type(label) is int for label in labels):
+        raise ValueError("the labels are not a list of whole numbers")
+    return np.array(labels, dtype=np.int64)
 
 
 def _pixels(array: Any) -> NDArray[np.uint8]:

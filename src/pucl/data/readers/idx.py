@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from pucl.data.sources import Source, damaged
 from pucl.data.tasks import Split
 
+LARGEST = 1 << 28  # bytes of a file once it is unpacked; those of MNIST have 47 million
+
 
 def read_idx(path: Path, *, ndim: int) -> NDArray[np.uint8]:
     """The array of bytes in an idx file of `ndim` dimensions.
@@ -19,16 +21,22 @@ def read_idx(path: Path, *, ndim: int) -> NDArray[np.uint8]:
     number.
     """
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, f"not a whole gzip file ({error})") from error
+    if len(raw) > LARGEST:
+        raise damaged(path, f"it has more than {LARGEST:,} bytes")
     start = 4 + 4 * ndim
     if raw[:4] != bytes((0, 0, 8, ndim)) or len(raw) < start:
         raise damaged(path, f"not an idx file of {ndim} dimension(s) of bytes")
     shape = np.frombuffer(raw, ">u4", ndim, offset=4).tolist()
     if len(raw) - start != math.prod(shape):
         raise damaged(path, f"the header announces {math.prod(shape):,} bytes, {len(raw) - start:,} follow")
-    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape).copy()
+    try:
+        return np.frombuffer(raw, np.uint8, offset=start).reshape(shape).copy()
+    except ValueError as error:  # sizes beside one of 0 may be of any size
+        raise damaged(path, f"the header announces the sizes {shape} ({error})") from error
 
 
 def read_idx_split(source: Source, part: str) -> Split:

@@ -1,7 +1,9 @@
 """Folders of images, one folder to a class, read into one array of equal squares."""
 
+import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,8 +12,9 @@ from numpy.typing import NDArray
 
 from pucl.data.sources import damaged
 from pucl.data.tasks import Split
-from pucl.errors import InputError, check_count, how_to_install
+from pucl.errors import InputError, check_count, how_to_install, one_line
 
+FORMATS = ("BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP")  # which the endings stand for
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
@@ -54,6 +57,32 @@ def read_image_split(
     return Split(np.delete(x, unreadable, axis=0), np.delete(classes, unreadable))
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """An image of Pillow that can be decoded inside; one that is damaged raises one of `unreadable()`.
+
+    Whatever its name says, it is of one of `FORMATS`: to read PostScript, Pillow would start another program. More
+    pixels than Pillow finds safe are an error, and what it says of damage that does no harm is left out.
+    """
+    from PIL import Image
+
+    Image.init()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(path, formats=[name for name in FORMATS if name in Image.OPEN]) as image:
+            yield image
+
+
+def unreadable() -> tuple[type[Exception], ...]:
+    """What Pillow raises for images that it cannot read, or that have too many pixels."""
+    from PIL import Image
+
+    too_many = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+    damaged = (SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, struct.error)
+    return (OSError, MemoryError, *damaged, *too_many)
+
+
 def opaque(image: Any) -> Any:
     """A Pillow image without transparency: what shows through is white; grey stays grey.
 
@@ -74,9 +103,9 @@ def read_image(path: Path, *, size: int, mode: Literal["L", "RGB"]) -> NDArray[n
     except ImportError as error:
         raise InputError(f"{path}: reading images needs Pillow: {how_to_install('data')}") from error
     try:
-        with Image.open(path) as file:
+        with opened(path) as file:
             image = ImageOps.fit(opaque(file).convert(mode), (size, size), Image.Resampling.BICUBIC)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise damaged(path, f"not a readable image ({error})") from error
+    except unreadable() as error:
+        raise damaged(path, f"not a readable image ({one_line(error)})") from error
     pixels = np.asarray(image, np.uint8).reshape(size, size, -1)
     return pixels.transpose(2, 0, 1)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pucl.encoders.shapes import Shape
-from pucl.errors import Described, InputError, bad_argument, how_to_install
+from pucl.errors import Described, InputError, about_file, bad_argument, how_to_install, one_line
 from pucl.weights import need
 
 OWNER = "encoder 'onnx'"
@@ -41,25 +41,27 @@ class OnnxNetwork(nn.Module):
             session = runtime.InferenceSession(
                 self.file.cpu().numpy().tobytes(), options, providers=["CPUExecutionProvider"]
             )
+            inputs = [(each.name, each.type) for each in session.get_inputs()]
         except Exception as error:
-            raise InputError(f"onnxruntime cannot read the file: {_line(error)}", owner=OWNER) from None
-        if len(session.get_inputs()) != 1 or session.get_inputs()[0].type not in TYPES:
-            got = Described(", ".join(f"{each.name}: {each.type}" for each in session.get_inputs()))
+            raise InputError(f"onnxruntime cannot read the file: {one_line(error)}", owner=OWNER) from None
+        if len(inputs) != 1 or inputs[0][1] not in TYPES:
+            got = Described(", ".join(f"{name}: {kind}" for name, kind in inputs))
             raise bad_argument(OWNER, "the graph", f"one with one input of {', '.join(TYPES)}", got)
         return session
 
     def forward(self, x: Tensor) -> Tensor:
         """Rows (n, …) → (n, k): the first output of the graph."""
-        wanted = self.session.get_inputs()[0]
-        rows = self._sized(x, wanted.shape)
-        array = self._typed(rows, wanted.type)
-        pieces = np.split(array, len(array)) if wanted.shape and wanted.shape[0] == 1 else [array]
+        session = self.session
         try:
-            parts = [self.session.run(None, {wanted.name: piece})[0] for piece in pieces]
+            wanted = session.get_inputs()[0]
+            rows = self._sized(x, wanted.shape)
+            array = self._typed(rows, wanted.type)
+            pieces = np.split(array, len(array)) if wanted.shape and wanted.shape[0] == 1 else [array]
+            parts = [session.run(None, {wanted.name: piece})[0] for piece in pieces]
+            return torch.from_numpy(np.concatenate(parts).astype(np.float32)).to(x.device)
         except Exception as error:
-            problem = f"the graph cannot take rows of shape {tuple(rows.shape[1:])}: {_line(error)}"
+            problem = f"the graph cannot take rows of shape {tuple(x.shape[1:])}: {one_line(error)}"
             raise InputError(problem, owner=OWNER) from None
-        return torch.from_numpy(np.concatenate(parts).astype(np.float32)).to(x.device)
 
     def _sized(self, x: Tensor, shape: list[Any]) -> Tensor:
         """Images in the size of the graph; grey ones as three channels where it wants these."""
@@ -89,14 +91,11 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
         got = Described(f"{target} ({error.strerror or error})")
         raise bad_argument(owner, "encoder", "onnx:FILE with a file that can be read", got) from None
     network = OnnxNetwork(torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()))
-    _ = network.session  # what cannot be run is refused now
+    with about_file(Path(target).name):
+        _ = network.session  # what cannot be run is refused now
     return network, {"size": len(data)}
 
 
 def build(target: str, input_shape: Shape, *, size: int) -> nn.Module:  # noqa: ARG001
     """The module without the bytes of its file, which are loaded later."""
     return OnnxNetwork(torch.zeros(size, dtype=torch.uint8))
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

@@ -1,7 +1,6 @@
 """``torchvision:NAME``: a network of torchvision with its published weights, up to its classifier."""
 
 import hashlib
-import io
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from pucl.encoders.frozen.published import tensors_of
 from pucl.encoders.preprocessing import Preprocess, Preprocessed
 from pucl.encoders.shapes import Shape
 from pucl.errors import Described, InputError, bad_argument
@@ -31,7 +31,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
             raise not_here(owner, f"encoder 'torchvision:{target}'", f"no {file}")
         weights.get_state_dict(progress=False, check_hash=True)
     body = models.get_model(target, weights=None)
-    body.load_state_dict(torch.load(io.BytesIO(_checked(file, owner)), weights_only=True, map_location="cpu"))
+    body.load_state_dict(tensors_of(_checked(file, owner), file, owner=owner))
     settings = weights.transforms()
     side = settings.crop_size if isinstance(settings.crop_size, int) else settings.crop_size[-1]
     options: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from pucl.errors import Described, InputError, bad_argument, how_to_install
+from pucl.errors import Described, InputError, bad_argument, how_to_install, one_line
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ def fill(network: nn.Module, name: str) -> nn.Module:
     tensors = read(name)
     try:
         network.load_state_dict(tensors)
-    except RuntimeError as error:
-        problem = f"the published weights do not fit: {' '.join(str(error).split())[:200]}"
+    except (RuntimeError, TypeError, AttributeError) as error:
+        problem = f"the published weights in {weights_path(name)} do not fit: {one_line(error)}"
         raise InputError(problem, owner=f"encoder {name!r}") from None
     return network.eval()
 
@@ -58,8 +59,21 @@ def read(name: str) -> dict[str, Tensor]:
     if hashlib.sha256(data).hexdigest() != file.sha256:
         got = Described(f"another or a damaged one ({len(data):,} bytes); reinstall {file.package.replace('_', '-')}")
         raise bad_argument(f"encoder {name!r}", str(path), "the published file (by its SHA-256)", got)
-    tensors: dict[str, Tensor] = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+    tensors = tensors_of(data, path, owner=f"encoder {name!r}")
     return {key: value for key, value in tensors.items() if key not in file.unused}
+
+
+def tensors_of(data: bytes, path: Path, *, owner: str) -> dict[str, Tensor]:
+    """The tensors in the content of a .pth file, by name; whatever else it asks for is not run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch speaks of pickles that it then refuses
+            tensors = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+    except Exception as error:  # a damaged pickle can fail in any way
+        raise InputError(f"{path} cannot be read: {one_line(error)}", owner=owner) from None
+    if not isinstance(tensors, dict) or not all(isinstance(each, str) for each in tensors):
+        raise bad_argument(owner, str(path), "a file of tensors by name", Described(f"a {type(tensors).__name__}"))
+    return tensors
 
 
 def why_missing(name: str) -> str | None:

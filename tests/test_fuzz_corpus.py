@@ -1,0 +1,139 @@
+"""Files that a reader once did not stand, as `make fuzz` found them: now read, or refused in one line."""
+
+import gzip
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load, save
+
+from dataset_examples import noise
+from fuzz import official, stored
+from fuzz.found import CASES, book
+from fuzz.reader import MB, Files
+from fuzz.readers import tried
+from fuzz.trial import READ, REFUSED
+from pucl.data.readers import idx, mat
+from pucl.errors import InputError
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits of processes need Linux"),
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),  # of forking
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_a_file_that_was_found(case: str, tmp_path: Path) -> None:
+    reader, name, content, end, why = CASES[case]
+    outcome = tried(reader, {name: content()}, tmp_path)
+    assert outcome.end == end, outcome.why
+    assert why in outcome.why
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b"</row>", b"", "table.xlsx cannot be read as a workbook: mismatched tag"),
+        (b'r="2"', b'r="99999999999"', "table.xlsx must be a sheet of at most 20,000,000 cells"),
+        (
+            b"</sheetData>",
+            b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>',
+            "of at most 20,000,000 cells",
+        ),
+    ],
+    ids=["damaged", "a row far away", "a cell far away"],
+)
+def test_a_workbook_that_was_found(old: bytes, new: bytes, why: str, tmp_path: Path) -> None:
+    outcome = tried("Excel", {"table.xlsx": book(old, new, place=tmp_path)}, tmp_path)
+    assert (outcome.end, why in outcome.why) == (REFUSED, True), outcome.why
+
+
+def test_what_unpacks_to_more_than_a_bound_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idx, "LARGEST", 1000)
+    monkeypatch.setattr(mat, "LARGEST", 10_000)
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(bytes(2 * MB)))
+    with pytest.raises(InputError, match="x.gz: it has more than 1,000 bytes"):
+        idx.read_idx(path, ndim=3)
+    (tmp_path / "x.mat").write_bytes(
+        official.mat({"X": noise(32, 32, 3, 9), "y": np.ones(9)}, do_compression=True)["train_32x32.mat"]
+    )
+    with pytest.raises(InputError, match="x.mat: .*a variable has more than 10,000 bytes"):
+        mat.read_svhn(tmp_path / "x.mat")
+
+
+def changed(files: Files, name: str, change: Callable[[Any], None]) -> Files:
+    """With another content in a JSON file."""
+    content = json.loads(files[name])
+    change(content)
+    return {**files, name: json.dumps(content).encode()}
+
+
+def test_checkpoints_that_are_sealed_and_not_whole(tmp_path: Path) -> None:
+    (seed,) = stored.checkpoint_seeds(tmp_path / "made")
+    for key, value in (("run", None), ("step", "1"), ("state", [])):
+        record = json.dumps({**json.loads(seed["step-00000002.json"]), key: value}).encode()
+        files = stored.signed_checkpoint({**seed, "step-00000002.json": record})
+        outcome = tried("checkpoint", files, tmp_path)
+        assert (outcome.end, "not the JSON that was written" in outcome.why) == (REFUSED, True), outcome.why
+
+
+def test_an_interrupted_fit_of_other_data(tmp_path: Path) -> None:
+    (seed,) = stored.unfinished_seeds(tmp_path / "made")
+    files = changed(seed, "fit.json", lambda content: content["data"].update(rows="twenty"))
+    outcome = tried("interrupted fit", files, tmp_path)
+    assert (outcome.end, "fit.json cannot be read: 'twenty' is not a whole number" in outcome.why) == (REFUSED, True)
+
+
+def test_encoders_whose_parts_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    seed = stored.encoder_seeds(tmp_path / "made")[0]
+    tensors = load(seed["encoder.safetensors"])
+    shorter = save({**tensors, "standardise.mean": tensors["standardise.mean"][:2].clone()})
+    unnamed = changed(seed, "encoder.json", lambda content: content.update(name=None))
+    for files, why in (
+        ({**seed, "encoder.safetensors": shorter}, "the scaling in"),
+        (unnamed, "network must be a module to fill"),
+    ):
+        outcome = tried("encoder folder", stored.signed_encoder(files), tmp_path)
+        assert (outcome.end, why in outcome.why) == (REFUSED, True), outcome.why
+
+
+@pytest.mark.slow
+def test_models_whose_parts_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    seed = stored.model_seeds(tmp_path / "made")[0]
+    head = load(seed["head.safetensors"])
+    shorter = {**seed, "head.safetensors": save({**head, "weight": head["weight"][:-1].clone()})}
+    assert head["weight"].ndim == 1
+    for files, why in (
+        (shorter, "its encoder and its head do not belong together"),
+        (
+            changed(seed, "model.json", lambda content: content["record"].update(reasons=[1])),
+            "the record of the fit is damaged",
+        ),
+        (
+            changed(seed, "model.json", lambda content: content["schema"]["transform"].update(version=9)),
+            "version of the table transform",
+        ),
+    ):
+        outcome = tried("model folder", stored.signed_model(files), tmp_path)
+        assert (outcome.end, why in outcome.why, "heap" in outcome.why) == (REFUSED, True, True), outcome.why
+
+
+def test_a_cache_with_texts_in_place_of_vectors(tmp_path: Path) -> None:
+    base = sqlite3.connect(":memory:")
+    base.executescript(
+        "CREATE TABLE encoders (id INTEGER PRIMARY KEY, identity TEXT UNIQUE, name TEXT);"
+        "CREATE TABLE vectors (n INTEGER PRIMARY KEY, encoder INTEGER, row BLOB, vector BLOB);"
+        "INSERT INTO encoders VALUES (1, 'me', 'mine');"
+    )
+    base.execute("INSERT INTO vectors VALUES (1, 1, ?, 'text')", (b"k" * 16,))
+    base.commit()
+    assert tried("cache of embeddings", {"embeddings.sqlite": base.serialize()}, tmp_path).end == READ
