@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch import device as Device
 
 from pucl.encoders.plain import RAW
+from pucl.fitting.answered import share_of_rest
 from pucl.fitting.average import Average
 from pucl.fitting.encode import TRAINED, Encoded
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan
@@ -148,7 +149,8 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | No
         judged.append(Judged(candidate, average.logits))
     candidates = candidates_of(plan, encoded)
     others = judge(
-        candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed, negative=plan.negative,
+        candidates, plan.taught, plan.fold, prior=share_of_rest(plan, plan.prior), seed=plan.options.seed,
+        negative=plan.taught_negative,
         deadline=plan.deadline, required=not judged, on_progress=partial(plan.progress, "comparing"),
     )  # fmt: skip
     judged += others

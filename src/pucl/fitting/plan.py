@@ -1,7 +1,6 @@
 """The plan of a fit: what the user chose, what the data decide otherwise, and the folds that are hidden."""
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch import device as Device
 
-from pucl.data.own import TableTransform
 from pucl.encoders.frozen.resolve import Given, check_encoder, is_frozen
 from pucl.encoders.plain import PCA, RAW
 from pucl.errors import (
     Described,
-    RunWarning,
     bad_argument,
     check_count,
     check_positive,
@@ -25,16 +22,17 @@ from pucl.errors import (
     is_number,
     unknown_name,
 )
+from pucl.fitting.leaking import leaks_of
 from pucl.fitting.modes import check_fine_tune
 from pucl.fitting.progress import OnProgress, StageProgress
 from pucl.heads.stored import heads_of_models
-from pucl.labels import check_labels, check_negatives
+from pucl.labels import check_answers, check_labels, check_negatives
 from pucl.models.record import TrainingChoices
 from pucl.models.schema import Schema
 from pucl.pseudo_labels import find_labeller
 from pucl.ranking.rows import folds_of, unlabelled_rows
 from pucl.registry import entries, get
-from pucl.selection import Leaks, find_leaks
+from pucl.selection import Leaks
 from pucl.texts import HASHED
 from pucl.texts import check_encoder as check_text_encoder
 from pucl.training.config import TrainConfig
@@ -43,6 +41,7 @@ from pucl.views import View
 
 if TYPE_CHECKING:
     from pucl.fitting.resuming import Unfinished
+    from pucl.fitting.start import Start
 
 Bools = NDArray[np.bool_]
 AUTO = "auto"  # leaves a choice to the data
@@ -199,6 +198,9 @@ class FitPlan:
         leaks: columns that give the label away, and labelled rows that stand in U again.
         on_progress: called with how far the stages are.
         unfinished: where the fit saves itself; None if it does not.
+        answered: what reviewers said of rows that a model picked, 1 or −1, and 0 of others, (n,); None without any.
+            These rows are part of U here; `taught` and `taught_negative` are what rankers and heads learn from.
+        start: an encoder that is trained already; None to train one.
     """
 
     rows: Tensor
@@ -216,6 +218,8 @@ class FitPlan:
     leaks: Leaks = NO_LEAKS
     on_progress: OnProgress | None = None
     unfinished: "Unfinished | None" = None
+    answered: Tensor | None = None
+    start: "Start | None" = None
 
     @property
     def prior(self) -> float | None:
@@ -237,6 +241,19 @@ class FitPlan:
     def negatives(self) -> NDArray[np.bool_] | None:
         """`negative` as an array, for functions of arrays; None without any."""
         return None if self.negative is None else self.negative.numpy()
+
+    @property
+    def taught(self) -> Tensor:
+        """The rows that rankers and heads learn as positives: P and what reviewers called positive, (n,) bool."""
+        return self.labelled if self.answered is None else self.labelled | (self.answered > 0)
+
+    @property
+    def taught_negative(self) -> Tensor | None:
+        """The rows that they learn as negatives: confirmed ones and what reviewers called negative; None for none."""
+        if self.answered is None or not bool((self.answered < 0).any()):
+            return self.negative
+        said = self.answered < 0
+        return said if self.negative is None else said | self.negative
 
     @property
     def unlabelled(self) -> Tensor:
@@ -278,6 +295,7 @@ def plan_fit(
     device: Device,
     *,
     negative: Any = None,
+    answers: Any = None,
     on_progress: OnProgress | None = None,
 ) -> FitPlan:
     """Check the labels, deal the rows into folds and decide how to train the encoder.
@@ -290,31 +308,16 @@ def plan_fit(
         got = Described(f"{n_p} labelled and {n_other} unlabelled")
         raise bad_argument(options.owner, "s", "0 or 1, with at least two rows of each kind", got)
     confirmed = check_negatives(negative, observed, len(rows), options.owner)
+    said = check_answers(answers, observed, confirmed, len(rows), options.owner)
     labelled, known = torch.from_numpy(observed), None if confirmed is None else torch.from_numpy(confirmed)
     pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
     fold = folds_of(options.owner, labelled, FOLDS, options.seed, known)
     deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
     return FitPlan(
         rows, schema.features(rows), labelled, schema, options, device, fold, pretraining, deadline, known,
-        leaks=_leaks(rows, observed, schema, confirmed, options.seed), on_progress=on_progress,
+        leaks=leaks_of(rows, observed, schema, confirmed, options.seed), on_progress=on_progress,
+        answered=None if said is None else torch.from_numpy(said),
     )  # fmt: skip
-
-
-def _leaks(rows: Tensor, labelled: Bools, schema: Schema, negative: Bools | None, seed: int) -> Leaks:
-    """Leaks of the label, each with a warning."""
-    transform, expand = schema.transform, schema.expand
-    leaks = find_leaks(
-        rows.numpy(), labelled, names=None if transform is None else _column_names(transform),
-        categories=() if expand is None else expand.categories, negative=negative, seed=seed,
-    )  # fmt: skip
-    for message in leaks.messages:
-        warnings.warn(message, RunWarning, stacklevel=5)
-    return leaks
-
-
-def _column_names(transform: TableTransform) -> list[str]:
-    """The name of every column of compact rows; a rule that makes several has its name on each."""
-    return [rule.name for rule in transform.rules for _ in range(getattr(rule, "width", 1))]
 
 
 def name_of(part: Any) -> str:
