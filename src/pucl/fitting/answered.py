@@ -1,7 +1,7 @@
 """Rows that a reviewer has answered because a model had picked them: they teach, and they do not count.
 
-Such rows are no random sample. If "most likely positive" rows that were called positive left U or joined P, every figure
-that rests on counting would be wrong. So they stay part of U wherever rows are counted (π, scores, thresholds,
+Such rows are no random sample. If "most likely positive" rows that were called positive left U or joined P, every
+figure that rests on counting would be wrong. So they stay part of U wherever rows are counted (π, scores, thresholds,
 calibration), and only rankers and heads learn from the answers.
 """
 

@@ -29,6 +29,7 @@ from pucl.fitting.start import Start, start_from
 from pucl.fitting.text_views import text_views
 from pucl.models.folder import load_model
 from pucl.models.model import Model
+from pucl.models.record import FitRecord, Sampling
 from pucl.models.schema import Schema, learn_schema
 from pucl.priors import PriorEstimate
 from pucl.ranking.prior import estimate_prior, prior_of_table
@@ -108,20 +109,26 @@ def fit_reviewed_files(
     evidence = gather(fitted, rows, data.s, content=content, ids=data.ids)
     if sampling is not None:
         evidence = replace(evidence, n_unlabelled=sampling.rows.unlabelled)
-    record = replace(
-        fitted.model.record,
-        warnings=tuple(dict.fromkeys([*texts, *fitted.model.record.warnings])),
+    record = _recorded(fitted.model.record, source, data, sampling, reading)
+    warned = tuple(dict.fromkeys([*texts, *record.warnings]))
+    model = replace(fitted.model, record=replace(record, warnings=warned, command=command), evidence=evidence)
+    judged = fitted.judged.logits / model.head.temperature
+    return FittedFiles(model, data, np.where(np.isfinite(judged), judged, fitted.logits), said, before)
+
+
+def _recorded(
+    record: FitRecord, source: str | Path, data: OwnData, sampling: Sampling | None, reading: ReadOptions
+) -> FitRecord:
+    """The record with where the rows came from."""
+    return replace(
+        record,
         source=Path(source).name,
         source_rows=len(data) if sampling is None else sampling.rows.n,
         sampling=sampling,
         id_column=reading.id_column,
         label=reading.label if isinstance(reading.label, str) else None,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=command,
     )
-    model = replace(fitted.model, record=record, evidence=evidence)
-    judged = fitted.judged.logits / model.head.temperature
-    return FittedFiles(model, data, np.where(np.isfinite(judged), judged, fitted.logits), said, before)
 
 
 def _schema(
