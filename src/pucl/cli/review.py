@@ -22,7 +22,7 @@ from pucl.cli.options import (
     reading,
     words,
 )
-from pucl.errors import Described, bad_argument
+from pucl.errors import Described, bad_argument, check_count
 
 if TYPE_CHECKING:
     from pucl.review.loop import Round
@@ -89,8 +89,8 @@ def review(
         got = Described("none of them")
         raise bad_argument(OWNER, "MODEL and DATA", "given for a new sheet, or --add or --take-back", got)
     check_strategy(strategy)
-    if n < 1:
-        raise bad_argument(OWNER, "--n", "a whole number ≥ 1", n)
+    check_count(OWNER, "--n", n)
+    check_count(OWNER, "--seed", 0 if seed is None else seed, low=0)
     told: dict[str, Any] = {"out": str(out)}
     if add or take_back:
         told |= _keep(out, add or [], take_back or [], say=not as_json)
@@ -123,7 +123,7 @@ def _keep(out: Path, add: list[Path], take_back: list[str], *, say: bool) -> dic
     if say:
         if added is not None:
             known = f", {added.known:,} were in the log already" if added.known else ""
-            typer.echo(f"{added.new:,} answers added{known}")
+            typer.echo(f"Answers added: {added.new:,}{known}")
         if withdrawn:
             typer.echo(f"Taken back: {some(withdrawn)}")
         typer.echo(

@@ -192,9 +192,17 @@ def _line(cells: Mapping[str, str], where: str, owner: str) -> Line | None:
 
 def as_csv(lines: Iterable[Line], *, header: bool) -> bytes:
     """Lines as they stand in a log; no spreadsheet runs their texts."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    if header:
-        writer.writerow(COLUMNS)
-    writer.writerows([marked(line.id), line.answer, line.time, marked(line.sheet)] for line in lines)
-    return out.getvalue().encode("utf-8", errors="surrogateescape")
+    rows = [COLUMNS] if header else []
+    rows += [(marked(line.id), line.answer, line.time, marked(line.sheet)) for line in lines]
+    return csv_bytes(rows)
+
+
+def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
+    """Rows as CSV; cells that hold a separator, a quote, a line break or spaces at an end are quoted."""
+    text = "".join(f"{','.join(map(_cell, row))}\n" for row in rows)
+    return text.encode("utf-8", errors="surrogateescape")
+
+
+def _cell(text: str) -> str:
+    plain = text == text.strip() and not any(char in text for char in ',;\t"\r\n')
+    return text if plain else '"{}"'.format(text.replace('"', '""'))

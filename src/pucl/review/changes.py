@@ -100,8 +100,9 @@ def _figure(measured: Estimate | None) -> str:
 
 
 def _doubted(doubt: Doubt) -> str:
-    rank = f"scores higher than {100 * doubt.above:.0f} % of the labelled positives"
-    return f"Answer to check: {doubt.id} was called {doubt.answer}, but {rank}"
+    below = doubt.answer == "positive"
+    rank = f"lower than {100 * (1 - doubt.above):.0f} %" if below else f"higher than {100 * doubt.above:.0f} %"
+    return f"Answer to check: {doubt.id} was called {doubt.answer}, but scores {rank} of the labelled positives"
 
 
 def changes(fitted: FittedFiles, contradictions: Sequence[str] = (), *, seed: int = 0) -> Changes:

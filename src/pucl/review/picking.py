@@ -20,7 +20,7 @@ WHY: Mapping[str, str] = MappingProxyType({
     DIFFERENT: "most different from what is known",
     RANDOM: "picked at random",
 })  # fmt: skip
-AGAIN = "answers contradict each other"
+AGAIN = "asked again: its answers contradict each other"
 MOST_COMPARED = 50_000  # rows whose distance from what is known is looked at
 PIECE = 1 << 22  # distances held at a time
 

@@ -1,7 +1,6 @@
 """A sheet of rows to answer: as CSV for a spreadsheet, and as a page with two keys that works offline."""
 
 import base64
-import csv
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from pucl.report.assets_of import asset, policy
 from pucl.report.markup import Markup, fill, shorten
 from pucl.report.page_data import as_json
 from pucl.report.pictures import png
+from pucl.review.answers import csv_bytes
 from pucl.review.picking import Pick
 
 PACKAGE = "pucl.review"
@@ -112,13 +112,11 @@ def as_table(name: str, rows: Sequence[SheetRow]) -> bytes:
     """The sheet as CSV with an empty column to fill in; no spreadsheet runs its texts."""
     columns = list(rows[0].values) if rows else []
     heads = [column if column.strip().casefold() not in FIXED else f"{column} (value)" for column in columns]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*FIXED, *(marked(head) for head in heads)])
+    lines = [(*FIXED, *(marked(head) for head in heads))]
     for row in rows:
-        values = [marked(row.values[column]) for column in columns]
-        writer.writerow([marked(row.id), "", name, row.why, f"{row.score:.4f}", *values])
-    return out.getvalue().encode("utf-8", errors="surrogateescape")
+        values = (marked(row.values[column]) for column in columns)
+        lines.append((marked(row.id), "", name, row.why, f"{row.score:.4f}", *values))
+    return csv_bytes(lines)
 
 
 def as_page(name: str, rows: Sequence[SheetRow], *, folder: str, title: str) -> bytes:
