@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -114,13 +113,13 @@ MISTAKES = (
     (("review", "m", "people.csv", "--out", "review", "--seed", "-1"), "--seed must be a whole number ≥ 0; got -1"),
     (("review", "m", "people.csv", "--out", "review", "--strategy", "best"), "--strategy: unknown strategy 'best'"),
     (("review", "m", "people.csv", "--out", "people.csv"), "--out people.csv must be a folder; got a file"),
-    (("review", "m", "people.csv", "--out", "m"), "--out m must be new, empty or the folder of a review; got one with "),
+    (("review", "m", "people.csv", "--out", "m"), "--out m must be new, empty or the folder of a review; got one "),
     (("review", "nowhere", "people.csv", "--out", "review"), "MODEL must be a model folder, with model.json in it"),
     (("review", "m", "nowhere.csv", "--out", "review"), "DATA must be "),
     (("review", "m", "people.csv", "--label", "nope", "--out", "review"), "--label: unknown column"),
     ((*FIT, "--answers", "nowhere", "--out", "m2"), "--answers must be a file of answers, or the folder of a review"),
     ((*FIT, "--answers", "m", "--out", "m2"), f"--answers must be a file of answers, or a folder with {LOG} in it"),
-    ((*FIT, "--answers", "other.csv", "--out", "m2"), "--answers must be about rows of the data, by their ids; got 1 ids"),
+    ((*FIT, "--answers", "other.csv", "--out", "m2"), "--answers must be about rows of the data, by their ids; got "),
     ((*FIT, "--answers", "odd.csv", "--out", "m2"), "odd.csv, line 2: answer must be positive, negative, skip"),
     ((*FIT, "--start-from", "nowhere", "--out", "m2"), "--start-from must be a model folder, with model.json in it"),
     (("fit", "people.csv", "--label", "known", "--drop", "age", "--start-from", "m", "--out", "m2"),
@@ -169,7 +168,7 @@ def test_pictures_keep_the_encoder(pucl: Command, tmp_path: Path) -> None:
         assert (now.encoder.state_dict()[name] == tensor).all()
     assert before.evidence is not None and now.evidence is not None
     assert before.evidence.shown is not None and now.evidence.shown is not None
-    assert (before.evidence.shown == now.evidence.shown).all() and 0 < before.evidence.shown.sum()
+    assert (before.evidence.shown == now.evidence.shown).all() and before.evidence.shown.sum() > 0
     run = pucl(*words, "--start-from", "p", "--epochs", "3", "--out", "p3")
     assert run.code == 2 and "--start-from must be left out beside " in run.err
 
@@ -200,4 +199,4 @@ def test_a_table_of_rows_without_labels_is_reviewed_with_a_warning(fitted: Comma
     run = fitted("review", "m", "new.csv", "--out", "review", "--n", "4")
     assert run.code == 0 and "no labels are given (--label or --positives)" in run.err, run.err
     assert len(rows_of("sheet-0001")) == 4
-    assert np.unique([row["id"] for row in rows_of("sheet-0001")]).size == 4 and os.listdir("review")
+    assert np.unique([row["id"] for row in rows_of("sheet-0001")]).size == 4

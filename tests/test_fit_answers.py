@@ -16,7 +16,6 @@ from pucl.labels import check_answers
 from pucl.models.schema import learn_schema
 from pucl.pseudo_labels import PseudoLabels
 from pucl.ranking.averaging import TableRows, rank_all
-
 from review_examples import cloud
 
 N_P, N_U, SHARE = 80, 1500, 0.2
@@ -71,7 +70,7 @@ def test_answers_teach() -> None:
     """Positives of a second kind, of which none is labelled, are found once some are answered."""
     x, s, _ = shifted(3.0)
     other = np.arange(len(s)) >= len(s) - 150
-    x[other] = cloud(150, seed=5) * 0.5 + np.float32([0, 0, 5, 0])
+    x[other] = cloud(150, seed=5) * 0.5 + np.array([0, 0, 5, 0], dtype=np.float32)
     answers = np.full(len(s), np.nan)
     answers[np.flatnonzero(other)[:30]] = 1
     without, taught = (pucl.PUClassifier(random_state=0).fit(x, s, answers=given) for given in (None, answers))
@@ -85,6 +84,27 @@ def test_answers_teach() -> None:
     assert above(taught) > 0.9 > above(without) + 0.3
     assert "answers=answers" in str(taught.model_.record.command)
     assert any(text.startswith("Answers: 30 rows reviewed as positive") for text in taught.reasons_)
+
+
+@pytest.mark.slow
+def test_heads_and_labellers_keep_their_threshold_when_all_likely_rows_are_answered() -> None:
+    """A labeller that counted on answers would find π far too low, and a head would cut far too low."""
+    x, s, truth = shifted(4.0)
+    options: dict[str, Any] = {
+        "encoder": "raw",
+        "labeller": "cvir",
+        "head": "linear",
+        "kind": "vector",
+        "random_state": 0,
+    }
+    answers, model = np.full(len(s), np.nan), pucl.PUClassifier(**options).fit(x, s)
+    first = (model.predict(x) == truth)[~s].mean()
+    reviewed(model, x, s, truth, answers, 250)
+    assert np.nansum(answers) > 240  # four fifths of all positives in U
+    model = pucl.PUClassifier(**options).fit(x, s, answers=answers)
+    assert (model.predict(x) == truth)[~s].mean() >= first - 0.01
+    assert abs(model.prior_ - truth[~s].mean()) < 0.06
+    assert model.pseudo_labels_.prior == pytest.approx(model.prior_, abs=0.06)
 
 
 def test_answered_rows_stand_for_u_where_rankers_are_compared() -> None:

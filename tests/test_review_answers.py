@@ -163,10 +163,11 @@ def test_a_full_disc_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(handle, data[: len(data) // 2])
 
-    with monkeypatch.context() as patch, pytest.raises(RunError, match="No space left on device; nothing was added"):
+    lines = [Line(str(number), "positive", "t", "sheet-0001") for number in range(9)]
+    with monkeypatch.context() as patch, pytest.raises(RunError, match="No space left on device; nothing was added"):  # noqa: PT012
         patch.setattr(os, "write", nearly_full)
         with working_in(tmp_path, OWNER):
-            append(tmp_path, [Line(str(number), "positive", "t", "sheet-0001") for number in range(9)])
+            append(tmp_path, lines)
     assert (tmp_path / LOG).read_bytes() == before
     asked(tmp_path, "b")
     assert [line.id for line in log_of(tmp_path, OWNER)] == ["a", "b"]

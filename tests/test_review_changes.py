@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model_examples import random_model
 from pucl.data.own import read
 from pucl.fitting.from_files import FittedFiles
 from pucl.models.evidence import keys_of
@@ -14,8 +15,6 @@ from pucl.priors import PriorEstimate
 from pucl.review.changes import Changes, doubts
 from pucl.review.drift import FEWEST, Drift, drift
 from pucl.selection.scores import Estimate
-
-from model_examples import random_model
 from review_examples import cloud
 
 

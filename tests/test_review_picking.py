@@ -25,9 +25,10 @@ def test_likely_are_the_highest_scores_and_doubtful_those_nearest_to_the_thresho
 
 
 def test_different_is_the_farthest_from_all_that_is_known_one_after_another() -> None:
-    known, expected = list(np.flatnonzero(KNOWN)), []
+    known: list[int] = np.flatnonzero(KNOWN).tolist()
+    expected: list[int] = []
     for _ in range(5):
-        distance = torch.cdist(Z, Z[known]).min(dim=1).values.numpy()
+        distance = torch.cdist(Z, Z[torch.tensor(known)]).min(dim=1).values.numpy()
         expected.append(int(np.where(FREE, distance, -1).argmax()))
         known.append(expected[-1])
     assert rows("different", 5) == expected

@@ -61,7 +61,7 @@ def test_ids_come_back_from_the_table_and_no_cell_is_a_formula(tmp_path: Path) -
 
 
 @browsers_only
-def test_the_page_is_answered_by_keyboard_and_saved(browser: Browser, tmp_path: Path, report_folder: Path) -> None:
+def test_the_page_is_answered_by_keyboard_and_saved(browser: Browser, tmp_path: Path) -> None:
     ids = ["first", "=2+2", "a,b", 'quo"te', "fifth"]
     page = tmp_path / "sheet-0001.html"
     page.write_bytes(page_of(sheet_of(ids)))

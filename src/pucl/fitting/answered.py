@@ -16,28 +16,37 @@ from pucl.ranking.thresholds import inside_unit_interval
 
 
 def share_of_rest(plan: FitPlan, share: float | None) -> float | None:
-    """π among the rows of U that nobody has answered, from that of all of U.
+    """π among the rows of U that nobody has answered, from that of all of U; from `plan.share` when not given.
 
         π_rest = (π n_U − n_yes) / (n_U − n_yes − n_no)
 
-    where n_yes and n_no count the answers; half a row inside (0, 1).
+    where n_yes and n_no count the answers; half a row inside (0, 1). Labellers need it: an estimate from answered rows,
+    of which those called positive score highest, would be far too low.
     """
-    if share is None or plan.answered is None:
+    if plan.answered is None:
         return share
+    share = plan.share if share is None else share
+    if share is None:
+        return None
     yes, no = int((plan.answered > 0).sum()), int((plan.answered < 0).sum())
     rest = plan.n_unlabelled - yes - no
     return inside_unit_interval((share * plan.n_unlabelled - yes) / rest, rest)
 
 
 def with_answers(plan: FitPlan, pseudo: PseudoLabels) -> PseudoLabels:
-    """The pseudo-labels with every answered row as the reviewer called it; `negative` has the answers, too."""
-    if plan.answered is None:
+    """The pseudo-labels as heads learn from them: every answered row as the reviewer called it.
+
+    `negative` has the rows called negative, too, and `prior` is the share among the rows that nobody has answered.
+    """
+    share = share_of_rest(plan, pseudo.prior)
+    if plan.answered is None or share is None:
         return pseudo
     said, yes = plan.answered.to(pseudo.labels.device) != 0, plan.answered.to(pseudo.labels.device) > 0
     one = torch.ones_like(pseudo.probability)
     negative = plan.taught_negative
     return replace(
         pseudo,
+        prior=share,
         labels=torch.where(said, yes, pseudo.labels),
         probability=torch.where(said, yes.to(one.dtype), pseudo.probability),
         reliability=torch.where(said, one.to(pseudo.reliability.dtype), pseudo.reliability),
@@ -59,7 +68,7 @@ def counted_without_answers(plan: FitPlan, pseudo: PseudoLabels, share: float | 
     score, negative = pseudo.score, plan.negative
     if score is None:  # a labeller without scores, such as puPL: its share of the answered rows is what was said
         labels = pseudo.labels[plan.unlabelled]
-        return with_answers(plan, replace(pseudo, prior=float(labels.float().mean()), interval=None))
+        return replace(pseudo, prior=float(labels.float().mean()), interval=None, negative=negative)
     known = score.isfinite().cpu()
     s, of_n = plan.labelled[known], None if negative is None else negative[known]
     interval = None
@@ -69,4 +78,4 @@ def counted_without_answers(plan: FitPlan, pseudo: PseudoLabels, share: float | 
         interval = (estimate.low, estimate.high)
     counted = PseudoLabels.from_scores(score.cpu()[known], s, prior=share, interval=interval, negative=of_n)
     whole = counted if bool(known.all()) else counted.spread(known)
-    return with_answers(plan, whole.to(pseudo.labels.device))
+    return whole.to(pseudo.labels.device)

@@ -14,7 +14,7 @@ from pucl.device import pick_device
 from pucl.errors import bad_argument
 from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
-from pucl.fitting.compare import Judged, compare
+from pucl.fitting.compare import Judged, compare, with_share
 from pucl.fitting.encode import encode, within_time
 from pucl.fitting.front import FROZEN, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
@@ -127,11 +127,12 @@ def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: flo
     if plan.start is None:
         plan = within_time(plan if compares else settled)
     encoded = encode(plan, views) if plan.start is None else kept_encoder(plan, plan.start)
+    plan = with_share(plan, encoded)
     comparison = compare(plan, encoded, average)
     labels = label(plan, comparison)
     classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
-    # Where rows are counted, answered ones are part of U.
-    labels = replace(labels, pseudo=replace(labels.pseudo, negative=plan.negative))
+    if plan.answered is not None:  # where rows are counted, they are part of U
+        labels = replace(labels, pseudo=replace(labels.pseudo, negative=plan.negative, prior=labels.share))
     return _finish(plan, labels, classifier, began, front)
 
 

@@ -63,7 +63,8 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
     if asked is None:
         asked = PriorEstimate(pseudo.prior, *(pseudo.interval or (0.0, 1.0)), candidate.labeller)
     share = pseudo.prior if told is None else told  # puPL has a share of its own whatever it is told
-    return Labels(_reported(plan, candidate.z, pseudo.score, _inside(plan, asked)), pseudo, share)
+    reported = _reported(plan, candidate.z, pseudo.score, _inside(plan, asked))
+    return Labels(reported, with_answers(plan, pseudo), share)
 
 
 def share_of(score: Tensor, plan: FitPlan) -> PriorEstimate:

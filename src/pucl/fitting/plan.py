@@ -191,16 +191,16 @@ class FitPlan:
         device: where to train.
         fold: the fold of every row, (n,); the first `hidden_folds` are hidden from the encoder's training.
         pretraining: how to train the encoder; None where the rows are used as they are.
-        deadline: `time.perf_counter()` by which the fit should be done; None without a time limit.
+        deadline: `time.perf_counter()` by which all should be done; None without a time limit.
         negative: confirmed negatives, (n,) bool; None without any.
         settled: fast rankers separate the classes, so that nothing slower is tried.
         out_of_time: there was no time for a single epoch of the encoder's training.
         leaks: columns that give the label away, and labelled rows that stand in U again.
         on_progress: called with how far the stages are.
         unfinished: where the fit saves itself; None if it does not.
-        answered: what reviewers said of rows that a model picked, 1 or −1, and 0 of others, (n,); None without any.
-            These rows are part of U here; `taught` and `taught_negative` are what rankers and heads learn from.
+        answered: what reviewers said, 1 or −1, and 0 of other rows, (n,); None without answers. They are part of U.
         start: an encoder that is trained already; None to train one.
+        share: π̂ by a labeller that was told no answers, for those that are; None without answers.
     """
 
     rows: Tensor
@@ -220,6 +220,7 @@ class FitPlan:
     unfinished: "Unfinished | None" = None
     answered: Tensor | None = None
     start: "Start | None" = None
+    share: float | None = None
 
     @property
     def prior(self) -> float | None:
@@ -234,7 +235,7 @@ class FitPlan:
 
     @property
     def labels(self) -> Tensor:
-        """What is known of every row, (n,): s, or with confirmed negatives 1, 0 (unlabelled) and −1 (negative)."""
+        """What is known of every row, (n,): s, or with confirmed negatives 1, 0 and −1."""
         return self.labelled if self.negative is None else self.labelled.to(torch.int8) - self.negative.to(torch.int8)
 
     @property
