@@ -79,6 +79,20 @@ def test_contradictions_are_told_and_asked_again_and_answers_taken_back(fitted: 
     assert json.loads(run.out)["taken_back"] == [one] and one not in read_answers([OUT], "x").by_id
 
 
+def test_rows_picked_at_random_tell_the_share_if_they_come_first(fitted: Command) -> None:
+    words = ("review", "m", "people.csv", "--out", "review", "--n", "10")
+    fitted(*words, "--strategy", "random")
+    ids = [row["id"] for row in rows_of("sheet-0001-random")]
+    lines = [f"{one},{'yes' if k < 3 else 'no'}" for k, one in enumerate(ids)]
+    Path("a.csv").write_text("\n".join(["id,answer", *lines]), encoding="utf-8")
+    run = fitted("review", "--out", "review", "--add", "a.csv")
+    assert "3 of 10 rows picked at random are positive, so about 30 % (13 to 56 %) of the unlabelled rows" in run.out
+    fitted(*words, "--strategy", "likely")
+    fitted(*words, "--strategy", "random")  # of what is left: another share
+    run = fitted("review", "--out", "review", "--add", answer("sheet-0003-random", "no"), "--json")
+    assert json.loads(run.out)["random_share"] == 0.3
+
+
 def test_the_same_sheet_again_in_another_folder_and_all_rows_in_the_end(fitted: Command) -> None:
     for place in ("review", "other"):
         assert fitted("review", "m", "people.csv", "--out", place, "--n", "500").code == 0

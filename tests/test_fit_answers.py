@@ -97,11 +97,11 @@ def test_heads_and_labellers_keep_their_threshold_when_all_likely_rows_are_answe
         "kind": "vector",
         "random_state": 0,
     }
-    answers, model = np.full(len(s), np.nan), pucl.PUClassifier(**options).fit(x, s)
+    answers, model = np.full(len(s), np.nan), pucl.PUClassifier(random_state=0, **options).fit(x, s)
     first = (model.predict(x) == truth)[~s].mean()
     reviewed(model, x, s, truth, answers, 250)
     assert np.nansum(answers) > 240  # four fifths of all positives in U
-    model = pucl.PUClassifier(**options).fit(x, s, answers=answers)
+    model = pucl.PUClassifier(random_state=0, **options).fit(x, s, answers=answers)
     assert (model.predict(x) == truth)[~s].mean() >= first - 0.01
     assert abs(model.prior_ - truth[~s].mean()) < 0.06
     assert model.pseudo_labels_.prior == pytest.approx(model.prior_, abs=0.06)

@@ -110,13 +110,15 @@ def _keep(out: Path, add: list[Path], take_back: list[str], *, say: bool) -> dic
     from pucl.review.answers import standing
     from pucl.review.folder import add_files, log_of, working_in
     from pucl.review.folder import take_back as withdraw
+    from pucl.review.share import random_share
 
     if not out.is_dir():
         raise bad_argument(OWNER, f"--out {out}", "the folder of a review", Described("nothing there"))
     with working_in(out, OWNER):
         added = add_files(out, add, OWNER) if add else None
         withdrawn = withdraw(out, take_back, OWNER) if take_back else []
-        rows = standing(log_of(out, OWNER))
+        log = log_of(out, OWNER)
+    rows, share = standing(log), random_share(log)
     found = Counter("positive" if row.answer else "negative" for row in rows.values() if row.answer is not None)
     contradicted = [one for one, row in rows.items() if row.contradicts]
     open_ = sum(row.open for row in rows.values())
@@ -129,12 +131,15 @@ def _keep(out: Path, add: list[Path], take_back: list[str], *, say: bool) -> dic
         typer.echo(
             f"In the log: {found['positive']:,} positive, {found['negative']:,} negative, {open_:,} not answered yet"
         )
+        if share is not None:
+            typer.echo(str(share))
         if contradicted:
             typer.echo(f"Answers that contradict each other, asked again on the next sheet: {some(contradicted)}")
         typer.echo(f"Next: pucl fit DATA … --answers {shlex.quote(str(out))} --start-from MODEL --out NEW-MODEL")
     return {
         "added": 0 if added is None else added.new, "taken_back": withdrawn, "positive": found["positive"],
         "negative": found["negative"], "open": open_, "contradictions": contradicted,
+        "random_share": None if share is None else share.value,
     }  # fmt: skip
 
 

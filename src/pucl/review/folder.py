@@ -127,7 +127,7 @@ def add_files(folder: Path, files: Sequence[Path], owner: str) -> Added:
         lines = [line for line in lines_of(path, owner) if line.answer in SAID]
         _check_asked(path, lines, rows, folder, owner)
         for line in lines:
-            named = line.sheet or _name_of(path) or rows[line.id].sheet
+            named = line.sheet or rows[line.id].sheet
             key = (line.id, line.answer, named)
             known += key in had
             if key not in had:
@@ -143,11 +143,6 @@ def _check_asked(path: Path, lines: Sequence[Line], rows: dict[str, Standing], f
     if odd:
         got = Described(f"{len(odd):,} others: {some(odd, 4)}")
         raise bad_argument(owner, f"add {path}", f"answers to rows that stand on the sheets in {folder}", got)
-
-
-def _name_of(path: Path) -> str:
-    found = _SHEET.search(path.name)
-    return "" if found is None else f"sheet-{int(found[1]):04d}"
 
 
 def take_back(folder: Path, names: Sequence[str], owner: str) -> list[str]:

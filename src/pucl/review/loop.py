@@ -20,7 +20,8 @@ from pucl.review.answers import Standing, standing
 from pucl.review.changes import drift_of
 from pucl.review.drift import Drift
 from pucl.review.folder import log_of, next_sheet, working_in, write_sheet
-from pucl.review.picking import MIXED, Pick, check_strategy, pick
+from pucl.review.picking import MIXED, RANDOM, Pick, check_strategy, pick
+from pucl.review.share import RANDOM_SHEET
 from pucl.review.sheet import as_page, as_table, sheet_rows
 
 BATCH = 4096  # rows scored at a time
@@ -89,7 +90,8 @@ def write_round(
         left, found = int(free.sum()), drift_of(model, data, rows, seed=seed)
         if not picks:
             return Round("", (), (), left, found)
-        name, shown = next_sheet(folder, log), sheet_rows(data, picks, logits)
+        name = next_sheet(folder, log) + (RANDOM_SHEET if strategy == RANDOM and not again.any() else "")
+        shown = sheet_rows(data, picks, logits)
         page = as_page(name, shown, folder=str(folder), title=Path(source).name)
         ids = [row.id for row in shown]
         files = write_sheet(folder, name, ids, as_table(name, shown), page)
