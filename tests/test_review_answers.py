@@ -164,7 +164,8 @@ def test_a_full_disc_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return write(handle, data[: len(data) // 2])
 
     lines = [Line(str(number), "positive", "t", "sheet-0001") for number in range(9)]
-    with monkeypatch.context() as patch, pytest.raises(RunError, match="No space left on device; nothing was added"):  # noqa: PT012
+    told = "No space left on device; nothing was added"
+    with monkeypatch.context() as patch, pytest.raises(RunError, match=told):  # noqa: PT012
         patch.setattr(os, "write", nearly_full)
         with working_in(tmp_path, OWNER):
             append(tmp_path, lines)
