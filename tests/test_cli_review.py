@@ -118,6 +118,22 @@ def test_new_rows_that_differ_are_told(fitted: Command) -> None:
     assert run.out.startswith(f"The {len(others)} new rows differ strongly from the {len(rows)} old ones (AUC 1.00")
 
 
+def test_dates_and_options_in_a_file(pucl: Command) -> None:
+    """The parts of a date are no columns of their own when two models are compared."""
+    rng = np.random.default_rng(0)
+    rows = [
+        [f"r{k}", f"2026-01-{k % 28 + 1:02d}", f"{rng.normal() + 2 * (k < 30):.4f}", int(k < 20)] for k in range(80)
+    ]
+    write_table(Path("d.csv"), rows, ["id", "when", "x", "known"])
+    words = ("fit", "d.csv", "--label", "known", "--id-column", "id")
+    assert pucl(*words, "--out", "m").code == 0
+    assert pucl("review", "m", "d.csv", "--out", "review", "--n", "4").code == 0
+    pucl("review", "--out", "review", "--add", answer("sheet-0001", "no"))
+    Path("c.toml").write_text('answers = ["review"]\nstart-from = "m"\n', encoding="utf-8")
+    run = pucl(*words, "--config", "c.toml", "--out", "m2")
+    assert run.code == 0 and "Answers that count: 4" in run.out, run.err
+
+
 MISTAKES = (
     (("review", "m", "people.csv"), "--out must be given: the folder of the review; got None"),
     (("review", "m", "--out", "review"), "DATA must be given with MODEL"),

@@ -7,10 +7,13 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pucl.data.own import read
 from pucl.review.answers import lines_of
-from pucl.review.sheet import as_table
+from pucl.review.picking import Pick
+from pucl.review.sheet import as_table, sheet_rows
 from report_browser import CHROMIUM, FAINT_TEXTS, Browser, complaints, requests
 from review_examples import page_of, sheet_of
 
@@ -58,6 +61,16 @@ def test_ids_come_back_from_the_table_and_no_cell_is_a_formula(tmp_path: Path) -
     csv.writer(out).writerows(rows)
     (tmp_path / "s.csv").write_text(out.getvalue(), encoding="utf-8", newline="")
     assert [line.id for line in lines_of(tmp_path / "s.csv", "pucl review")] == list(WITHOUT_CONTROL)
+
+
+def test_texts_are_shown_whole_and_dates_as_dates() -> None:
+    pd = pytest.importorskip("pandas")
+    long = "word " * 300
+    frame = pd.DataFrame({"note": [f"{long}{k}" for k in range(6)], "when": pd.date_range("2026-01-01", periods=6)})
+    data = read(frame, label=[1, 0, 0, 0, 0, 0])
+    (first, second) = sheet_rows(data, [Pick(4, "x"), Pick(2, "y")], np.arange(6.0))
+    assert (first.id, first.why, first.score) == ("4", "x", 4.0) and (second.id, second.score) == ("2", 2.0)
+    assert dict(first.values) == {"note": f"{long}4", "when": "2026-01-05"}
 
 
 @browsers_only

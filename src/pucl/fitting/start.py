@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from pucl.data.own import OwnData
+from pucl.data.own.dates import source_of
 from pucl.encoders.embedding import embed
 from pucl.encoders.plain import RAW
 from pucl.errors import Described, bad_argument, some
@@ -36,7 +37,7 @@ def start_from(model: Model, data: OwnData, options: FitOptions) -> Start:
     owner, schema = options.owner, model.schema
     if data.kind != schema.kind:
         raise bad_argument(owner, ARGUMENT, f"a model of kind {data.kind!r}, as the data", Described(repr(schema.kind)))
-    before, now = set(schema.given), {str(name) for name in data.schema}
+    before, now = set(schema.given), {name for name in data.schema if source_of(name, data.schema) == name}
     if schema.kind == "table" and before != now:
         missing, new = sorted(before - now), sorted(now - before)
         got = f"one with {some(missing)}" if missing else f"one without {some(new)}"

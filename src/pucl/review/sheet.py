@@ -73,11 +73,19 @@ def _values(content: Any) -> dict[str, tuple[str, ...]]:
     if isinstance(content, Table):
         every = np.arange(len(content))
         names = (name for name in content.values if source_of(name, content.types) == name)  # no parts of dates
-        return {name: values_as_text(content, name, every) for name in names}
+        return {name: _column(content, name, every) for name in names}
     if content.ndim == 2:
         shown = content[:, :NUMBERS]
         return {f"number {j + 1}": tuple(f"{value:.6g}" for value in shown[:, j]) for j in range(shown.shape[1])}
     return {}
+
+
+def _column(table: Table, name: str, every: NDArray[np.intp]) -> tuple[str, ...]:
+    """A column as text; texts as long as they are, since they are to be read."""
+    values = table.values[name]
+    if values.dtype != object:
+        return values_as_text(table, name, every)
+    return tuple("" if value is None else str(value) for value in values.tolist())
 
 
 def _pictures(rows: Any, content: Any) -> list[str | None]:
