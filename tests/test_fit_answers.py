@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 import pucl
 from pucl.errors import InputError
 from pucl.fitting.answered import share_of_rest, with_answers
+from pucl.fitting.compare import with_share
+from pucl.fitting.encode import encode
 from pucl.fitting.plan import FitOptions, FitPlan, plan_fit
 from pucl.labels import check_answers
 from pucl.models.schema import learn_schema
@@ -86,16 +88,28 @@ def test_answers_teach() -> None:
     assert any(text.startswith("Answers: 30 rows reviewed as positive") for text in taught.reasons_)
 
 
+def test_labellers_and_heads_get_the_share_of_the_rows_that_nobody_has_answered() -> None:
+    """Counted on answers of which nearly all are yes, π would be far too low."""
+    answers = np.full(N_P + N_U, np.nan)
+    answers[N_P : N_P + 300 : 3] = 1
+    plan, s = plan_of(answers, encoder="raw", labeller="cvir", head="linear")
+    encoded = encode(plan)
+    share = pucl.pseudo_label(encoded["raw"].z, s, method="cvir", repeats=1).prior
+    shared = with_share(plan, encoded)
+    assert shared.share == share and with_share(plan_of(None)[0], encoded).share is None
+    assert share_of_rest(shared, None) == pytest.approx((share * N_U - 100) / (N_U - 100))
+    pseudo = PseudoLabels.from_scores(torch.linspace(-1, 1, len(s)), plan.labelled, prior=0.3)
+    assert with_answers(shared, pseudo).prior == pytest.approx((0.3 * N_U - 100) / (N_U - 100))
+
+
 @pytest.mark.slow
-def test_heads_and_labellers_keep_their_threshold_when_all_likely_rows_are_answered() -> None:
-    """A labeller that counted on answers would find π far too low, and a head would cut far too low."""
+def test_a_labeller_and_a_head_stay_as_good_when_all_likely_rows_are_answered() -> None:
     x, s, truth = shifted(4.0)
     options: dict[str, Any] = {
         "encoder": "raw",
         "labeller": "cvir",
         "head": "linear",
         "kind": "vector",
-        "random_state": 0,
     }
     answers, model = np.full(len(s), np.nan), pucl.PUClassifier(random_state=0, **options).fit(x, s)
     first = (model.predict(x) == truth)[~s].mean()
@@ -120,10 +134,10 @@ def test_answered_rows_stand_for_u_where_rankers_are_compared() -> None:
     assert [each.area for each in ranked] == pytest.approx(areas)
 
 
-def plan_of(answers: Any, prior: float | None = None) -> tuple[FitPlan, NDArray[np.bool_]]:
+def plan_of(answers: Any, **options: Any) -> tuple[FitPlan, NDArray[np.bool_]]:
     x, s, _ = shifted(2.0)
     schema, rows = learn_schema(x)
-    return plan_fit(rows, s, schema, FitOptions(prior=prior), torch.device("cpu"), answers=answers), s
+    return plan_fit(rows, s, schema, FitOptions(**options), torch.device("cpu"), answers=answers), s
 
 
 def test_the_plan_counts_answered_rows_as_unlabelled_and_teaches_what_they_are() -> None:
