@@ -25,6 +25,7 @@ from pucl.errors import (
 from pucl.fitting.leaking import leaks_of
 from pucl.fitting.modes import check_fine_tune
 from pucl.fitting.progress import OnProgress, StageProgress
+from pucl.fitting.sizes import batch_size_for, config_for
 from pucl.heads.stored import heads_of_models
 from pucl.labels import check_answers, check_labels, check_negatives
 from pucl.models.record import TrainingChoices
@@ -50,11 +51,7 @@ OF_TEXTS = "st:"  # encoders of this scheme take texts
 FOLDS = 5
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which no encoder is trained
 FEWEST_VECTORS = 5000  # the same for vectors
-CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
-MANY = 20_000  # rows from which the authors' batches and epochs are used; fewer rows are soon memorised
 NO_LEAKS = Leaks((), 0, 0)
-OWN_WEIGHTS_EPOCHS, OWN_WEIGHTS_RATE, OWN_WEIGHTS_BATCH = 5, 1e-4, 64  # of a network that came with weights
-MAX_EPOCHS, MAX_EPOCHS_FEW_ROWS, MAX_EPOCHS_TABLE = 300, 60, 60
 
 
 @dataclass(frozen=True)
@@ -345,8 +342,8 @@ def plan_pretraining(
     if entries("losses")[objective].needs_prior and options.prior is None:
         allowed = f"a number or an estimator's name for objective {objective!r}"
         raise bad_argument(options.owner, "prior", allowed, None)
-    batch = options.batch_size or _batch_size(schema, n)
-    config = _config(options, schema, n, min(batch, n), device)
+    batch = options.batch_size or batch_size_for(schema, n)
+    config = config_for(options, schema, n, min(batch, n), device)
     of_view = "as requested" if options.view != AUTO else f"the default for {schema.kind} rows"
     default = "needs no prior" if objective == "pucl" else "uses the prior you gave"
     reasons = (
@@ -374,27 +371,3 @@ def _encoder(options: FitOptions, schema: Schema, device: Device) -> tuple[str |
 
 def _view(schema: Schema) -> str:
     return {"image": default_view(schema.shape), "table": "scarf", "vector": "vector"}[schema.kind]
-
-
-def _batch_size(schema: Schema, n: int) -> int:
-    largest = 1024 if schema.kind == "image" and n >= MANY else 256 if schema.kind == "image" else 512
-    return max(2, min(largest, n // 4))
-
-
-def _config(options: FitOptions, schema: Schema, n: int, batch: int, device: Device) -> TrainConfig:
-    images = schema.kind == "image"
-    if getattr(options.encoder, "own_scaling", False):  # it has weights, which a small rate for some epochs keeps
-        epochs, rate = options.epochs or OWN_WEIGHTS_EPOCHS, options.learning_rate or OWN_WEIGHTS_RATE
-        few = options.batch_size or min(batch, OWN_WEIGHTS_BATCH)
-        return TrainConfig(epochs=epochs, batch_size=few, seed=options.seed, optimiser="adamw", learning_rate=rate)
-    steps = TABLE_STEPS if not images else GPU_STEPS if device.type == "cuda" else CPU_STEPS
-    max_epochs = MAX_EPOCHS_TABLE if not images else MAX_EPOCHS if n >= MANY else MAX_EPOCHS_FEW_ROWS
-    epochs = options.epochs or max(5, min(max_epochs, round(steps / max(1, n // batch))))
-    if images:
-        # The authors' 1.2 at batches of 1,024; small sets of small batches learn faster with more (LOG.md).
-        optimiser: dict[str, Any] = {"optimiser": "lars", "learning_rate": 1.2 if batch >= 1024 else 4.0}
-    else:
-        optimiser = {"optimiser": "adamw", "learning_rate": 1e-3}
-    if options.learning_rate is not None:
-        optimiser["learning_rate"] = options.learning_rate
-    return TrainConfig(epochs=epochs, batch_size=batch, seed=options.seed, **optimiser)
