@@ -36,6 +36,7 @@ LAYERS = (
     ("models",),
     ("report",),
     ("fitting",),
+    ("review",),
     ("baselines",),
     ("estimators",),
     ("bench", "theory"),

@@ -190,7 +190,7 @@ def test_no_memory_is_one_line(pucl: Command, monkeypatch: pytest.MonkeyPatch, p
     def fail(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr("pucl.fitting.from_files.fit_files", fail)
+    monkeypatch.setattr("pucl.fitting.from_files.fit_reviewed_files", fail)
     run = pucl(*FIT)
     assert run.code == 1 and run.err.startswith("pucl: out of memory: use fewer rows") and run.err.count("\n") == 1
 
@@ -215,7 +215,7 @@ def test_a_full_disc_is_one_line_wherever_it_is_met(pucl: Command, monkeypatch: 
     def fail(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
 
-    monkeypatch.setattr("pucl.fitting.from_files.fit_files", fail)
+    monkeypatch.setattr("pucl.fitting.from_files.fit_reviewed_files", fail)
     run = pucl(*FIT)
     assert run.code == 1
     assert run.err == "pucl: cannot write somewhere: No space left on device; make room or give another place\n"

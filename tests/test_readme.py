@@ -42,7 +42,14 @@ def test_one_line_installs_what_every_command_needs() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert "pip install -e '.[all]'" in blocks("sh")[0] and extras["all"] == ["pucl[data,export,plots]"]
     commands = next(block for block in blocks("sh") if "pucl fit" in block)
-    assert re.findall(r"^pucl (\w+)", commands, re.MULTILINE) == ["fit", "report", "predict", "predict", "export"]
+    assert re.findall(r"^pucl (\w+)", commands, re.MULTILINE) == [
+        "fit",
+        "report",
+        "predict",
+        "predict",
+        "review",
+        "export",
+    ]
 
 
 def test_documents_point_to_files_that_exist() -> None:

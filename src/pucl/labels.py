@@ -3,6 +3,9 @@
 Rows that somebody has confirmed to be negative are no value of s. They come through an argument of their own,
 `negatives`, and U is then what is neither labelled positive nor confirmed negative.
 
+Answers of reviewers to rows that a model picked come through `answers`. They are no random sample, so such rows stay
+part of U wherever rows are counted (π, scores, thresholds); they train rankers and heads.
+
 The truth y exists only for metrics and benchmarks. The class prior π always means the share of positives *inside the
 unlabelled set*, whatever the sampling setting.
 """
@@ -93,6 +96,45 @@ def check_negatives(
         allowed = f"few enough to leave {FEWEST_UNLABELLED} unlabelled rows or more"
         raise bad_argument(owner, "negatives", allowed, Described(f"{int(mask.sum())}, which leave {left}"))
     return mask if mask.any() else None
+
+
+def check_answers(
+    answers: Any,
+    labelled: NDArray[np.bool_],
+    negative: NDArray[np.bool_] | None,
+    n_rows: int,
+    owner: str = "pucl",
+) -> NDArray[np.int8] | None:
+    """What reviewers said of rows that a model had picked: 1, −1 or 0 for no answer, (n,); None without any answer.
+
+    Rows whose label is known keep it: their answers are left out.
+
+    Args:
+        answers: 1 (positive), 0 (negative) or NaN (no answer), (n,); None for none.
+        labelled: s, (n,) bool.
+        negative: confirmed negatives, (n,) bool.
+        n_rows: n.
+        owner: who signs the errors.
+    """
+    if answers is None:
+        return None
+    raw, allowed = _as_array(answers), f"a vector of length {n_rows} of 1 (positive), 0 (negative) and NaN (no answer)"
+    if raw.dtype == object and all(value is None or isinstance(value, bool | int | float) for value in raw.tolist()):
+        raw = np.array([np.nan if value is None else float(value) for value in raw.tolist()])
+    if raw.shape != (n_rows,) or raw.dtype.kind not in "biuf":
+        got = Described(f"an array of shape {raw.shape} and type {raw.dtype}")
+        raise bad_argument(owner, "answers", allowed, got)
+    known = np.isnan(raw) if raw.dtype.kind == "f" else np.zeros(n_rows, dtype=bool)
+    odd = ~known & (raw != 0) & (raw != 1)
+    if odd.any():
+        raise bad_argument(owner, "answers", allowed, Described(f"{raw[odd.argmax()]} at row {int(odd.argmax())}"))
+    said = np.where(known, 0, np.where(raw == 1, 1, -1)).astype(np.int8)
+    said[labelled if negative is None else labelled | negative] = 0
+    left = n_rows - int(((said != 0) | labelled | (False if negative is None else negative)).sum())
+    if left < FEWEST_UNLABELLED:
+        few = f"few enough to leave {FEWEST_UNLABELLED} rows or more without label and answer"
+        raise bad_argument(owner, "answers", few, Described(f"{int((said != 0).sum())}, which leave {left}"))
+    return said if said.any() else None
 
 
 def _as_mask(raw: NDArray[Any], n_rows: int, owner: str) -> NDArray[np.bool_]:

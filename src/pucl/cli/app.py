@@ -16,6 +16,7 @@ from pucl.cli.data import app as data_app
 from pucl.cli.fit import fit, prior
 from pucl.cli.model import diagnose, export, inspect, report
 from pucl.cli.predict import embed, predict
+from pucl.cli.review import review
 from pucl.cli.signing import Verb, command_of
 from pucl.cli.stopping import stopped_in_order
 from pucl.cli.theory import theory
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
-for verb in (fit, predict, embed, report, inspect, diagnose, prior, export, pretrain, cache, theory):
+for verb in (fit, predict, review, embed, report, inspect, diagnose, prior, export, pretrain, cache, theory):
     app.command(cls=Verb)(verb)
 
 

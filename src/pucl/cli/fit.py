@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pucl.cli.options import (
+    DATA,
     MODEL,
     OUTPUT,
     TRAINING,
@@ -56,6 +57,21 @@ CHOICES = (
 )  # fmt: skip
 
 
+AnswerFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Answers of reviewers: a file of them, or the folder of 'pucl review'; may be given several times.",
+        rich_help_panel=DATA,
+    ),
+]
+StartFrom = Annotated[
+    Path | None,
+    typer.Option(
+        help="Model to start from: its trained encoder is kept, and what changed is shown.", rich_help_panel=MODEL
+    ),
+]
+
+
 def _pick(family: str, text: str, *more: str) -> Any:
     return typer.Option(help=text, autocompletion=names_of(family, *more, also=("auto",)), rich_help_panel=MODEL)
 
@@ -66,6 +82,8 @@ def fit(
     label: Label = None,
     positive_value: PositiveValue = None,
     negatives: Negatives = None,
+    answers: AnswerFiles = None,
+    start_from: StartFrom = None,
     id_column: IdColumn = None,
     kind: Kind = None,
     columns: Columns = None,
@@ -184,6 +202,8 @@ def fit(
 
     Example: pucl fit mail.csv --label known --text subject,body --out model
 
+    Example: pucl fit customers.csv --label known_fraud --answers review --start-from model --out model-2
+
     Example: pucl fit 'visits/*.parquet' --label known --id-column visit --rows 500000 --out model
     """
     given = {name: value for name, value in locals().items() if name not in ("data", "config", "as_json")}
@@ -198,8 +218,9 @@ def fit(
         raise bad_argument("pucl fit", "--fine-tune-on", "left out with --no-fine-tune", options["fine_tune_on"])
     from dataclasses import replace
 
+    from pucl.cli.answered import inputs_of, say_changes
     from pucl.cli.resume import check_place, place_of, resumable, resumed_later
-    from pucl.fitting.from_files import fit_files
+    from pucl.fitting.from_files import fit_reviewed_files
     from pucl.fitting.plan import FitOptions
     from pucl.fitting.progress import ProgressLines
     from pucl.fitting.resuming import only_fit, remove_unfinished
@@ -213,17 +234,20 @@ def fit(
     chosen_options = FitOptions(
         **chosen, prior=_prior(options["prior"]), seed=_or(options["seed"], 0), owner="pucl fit"
     )
+    said, before = inputs_of(options)
     where = resumable(options)
     with resumed_later(options), only_fit(where, "pucl fit"), ProgressLines("pucl fit") as report:
-        model = fit_files(
+        fitted = fit_reviewed_files(
             data, reading(options), chosen_options, max_rows=options["rows"], device=options["device"],
-            on_progress=report, resumable=where,
+            on_progress=report, resumable=where, answers=None if said is None else said.by_id, before=before,
         )  # fmt: skip
+        model = fitted.model
         model = replace(model, record=replace(model.record, command=_command(options, config, model.record.sampling)))
         folder = save_model(options["out"], model)
         remove_unfinished(place_of(options))
+    changed = say_changes(fitted, said, quiet=bool(options["json"]))
     if options["json"]:
-        typer.echo(json.dumps({"out": str(folder), **model.record.to_dict()}, ensure_ascii=False))
+        typer.echo(json.dumps({"out": str(folder), **model.record.to_dict(), **changed}, ensure_ascii=False))
     else:
         shown = replace(model.record, warnings=())  # the warnings are on stderr already
         words = in_words_of_fit(describe(shown, option="--prior"))

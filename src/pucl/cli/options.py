@@ -149,7 +149,15 @@ READING = (
     "positives", "label", "positive_value", "negatives", "id_column", "kind", "columns", "drop", "categorical", "text",
     "key", "size", "skip_unreadable",
 )  # fmt: skip
-LISTS = ("positives", "negatives", "columns", "drop", "categorical", "text")  # which a file may give as lists
+LISTS = (
+    "positives",
+    "negatives",
+    "answers",
+    "columns",
+    "drop",
+    "categorical",
+    "text",
+)  # which a file may give as lists
 NUMBERS = ("prior", "positive_value")  # which are texts on the command line and may be numbers in a file
 
 

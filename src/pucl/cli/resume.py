@@ -42,6 +42,7 @@ def check_place(options: Mapping[str, Any]) -> None:
 def resumable(options: Mapping[str, Any]) -> Resumable:
     """How the fit saves itself; what is read, and how many rows, must be as before."""
     also = {name: options[name] for name in (*READING, "rows")}
+    also |= {"start_from": options.get("start_from")}
     return Resumable(place_of(options), resume=bool(options["resume"]), also=also, discard="use --overwrite")
 
 

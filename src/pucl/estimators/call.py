@@ -8,7 +8,9 @@ from sklearn.base import BaseEstimator
 SIMPLE = (str, int, float, bool, type(None))
 
 
-def call_of(estimator: BaseEstimator, *, s: Any, negatives: Any, seed: int, encoder: str | None = None) -> str:
+def call_of(
+    estimator: BaseEstimator, *, s: Any, negatives: Any, seed: int, answers: Any = None, encoder: str | None = None
+) -> str:
     """``PUClassifier(head='linear', random_state=0).fit(X, s)``: every parameter that is not the default, and the seed.
 
     What has no short form in Python, such as a network, is named by its type in angle brackets. `encoder` is the name
@@ -23,7 +25,8 @@ def call_of(estimator: BaseEstimator, *, s: Any, negatives: Any, seed: int, enco
     }
     options = ", ".join(f"{key}={_written(value)}" for key, value in changed.items())
     labels = ["s"] if s is not None else []
-    known = ["negatives=negatives"] if negatives is not None else []
+    given_too = {"negatives": negatives, "answers": answers}
+    known = [f"{name}={name}" for name, value in given_too.items() if value is not None]
     return f"pucl.{name}({options}).fit({', '.join(['X', *labels, *known])})"
 
 

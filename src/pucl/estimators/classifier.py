@@ -16,7 +16,7 @@ from pucl.encoders import embedding_dim
 from pucl.errors import signed_by
 from pucl.estimators.call import call_of
 from pucl.estimators.decisions import Decisions, check_width
-from pucl.estimators.observed import as_input, observe, refuse_weights, seed_of, vectors_for
+from pucl.estimators.observed import aligned, as_input, observe, refuse_weights, seed_of, vectors_for
 from pucl.fitting.fit import fit
 from pucl.fitting.gather import gather
 from pucl.fitting.plan import FitOptions
@@ -175,13 +175,22 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.random_state = random_state
 
     @signed_by(OWNER)
-    def fit(self, X: Any, s: Any = None, negatives: Any = None, **keywords: Any) -> Self:  # noqa: N803
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        s: Any = None,
+        negatives: Any = None,
+        answers: Any = None,
+        **keywords: Any,
+    ) -> Self:
         """Learn from rows X and PU labels s: 1 for labelled positives, 0 for unlabelled rows.
 
         Args:
             X: rows, or what `pucl.read` returned.
             s: PU labels (n,); left out for data from `pucl.read`.
             negatives: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
+            answers: of reviewers to rows that a model had picked: 1 (positive), 0 (negative) or NaN (no answer), (n,).
+                They train the model; π, scores and thresholds take these rows for unlabelled ones.
             keywords: ``sample_weight`` is refused, in one line.
         """
         refuse_weights(OWNER, keywords)
@@ -191,6 +200,7 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             OWNER, X, s, kind=kind, categorical=self.categorical, text_columns=self.text_columns,
             text_encoder=options.text_encoder, download=options.download, negatives=negatives,
         )  # fmt: skip
+        aligned(OWNER, X, answers, argument="answers")
         views = text_views(seen.schema, seen.rows, seen.content, options)
         where = None if self.checkpoint is None else Resumable(Path(self.checkpoint), names={"seed": "random_state"})
         with only_fit(where, OWNER):
@@ -199,12 +209,12 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                     shown.enter_context(messages_shown())
                 report = shown.enter_context(ProgressLines(OWNER)) if self.verbose else None
                 fitted = fit(
-                    seen.rows, seen.s, seen.schema, options, negative=seen.negative, device=self.device,
-                    on_progress=report, resumable=where, views=views,
+                    seen.rows, seen.s, seen.schema, options, negative=seen.negative, answers=answers,
+                    device=self.device, on_progress=report, resumable=where, views=views,
                 )  # fmt: skip
             evidence = gather(fitted, seen.rows, seen.s, content=seen.content, ids=seen.ids)
             front = None if fitted.model.front is None else fitted.model.front.name
-            call = call_of(self, s=s, negatives=negatives, seed=options.seed, encoder=front)
+            call = call_of(self, s=s, negatives=negatives, answers=answers, seed=options.seed, encoder=front)
             record = replace(fitted.model.record, command=call)
             self.model_ = replace(fitted.model, evidence=evidence, record=record)
             self.classes_, self.pseudo_labels_, self.history_ = seen.classes, fitted.pseudo, fitted.history

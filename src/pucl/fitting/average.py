@@ -63,8 +63,9 @@ def average_rankers(plan: FitPlan) -> Average:
     """Fit every ranker for which there is time, and average their ranks."""
     expand = plan.schema.expand or Expand.identity(plan.rows.shape[1])
     rows, mean, scale = rows_to_rank(
-        plan.schema, plan.rows, plan.features, plan.labelled.numpy(), plan.negatives, plan.options.seed
-    )
+        plan.schema, plan.rows, plan.features, plan.taught.numpy(), _array(plan.taught_negative), plan.options.seed,
+        reviewed=None if plan.answered is None else plan.answered.numpy() != 0,
+    )  # fmt: skip
     ranked, skipped = rank_all(rows, deadline=plan.deadline, on_progress=partial(plan.progress, "ranking"))
     used = [each for each in ranked if each.weight > 0]
     members = [
@@ -80,13 +81,24 @@ def prior_of_rows(schema: Schema, rows: Tensor, labelled: Bools, negative: Bools
 
 
 def rows_to_rank(
-    schema: Schema, rows: Tensor, features: Tensor, labelled: Bools, negative: Bools | None, seed: int
+    schema: Schema,
+    rows: Tensor,
+    features: Tensor,
+    labelled: Bools,
+    negative: Bools | None,
+    seed: int,
+    *,
+    reviewed: Bools | None = None,
 ) -> tuple[TableRows, Floats, Floats]:
     """What the rankers take of encoded rows and their features, with mean and scale of the features."""
     standard, mean, scale = standardised(features.numpy(), schema.as_scaled)
     columns = np.ascontiguousarray(rows.numpy(), dtype=np.float32)
     categories = () if schema.expand is None else schema.expand.categories
-    return TableRows(columns, categories, standard, labelled, negative, seed), mean, scale
+    return TableRows(columns, categories, standard, labelled, negative, seed, reviewed), mean, scale
+
+
+def _array(mask: Tensor | None) -> Bools | None:
+    return None if mask is None else mask.numpy()
 
 
 def _head(ranked: Ranked, mean: Floats, scale: Floats) -> StoredHead:

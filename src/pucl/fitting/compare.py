@@ -3,7 +3,7 @@
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch import device as Device
 
 from pucl.encoders.plain import RAW
+from pucl.fitting.answered import share_of_rest
 from pucl.fitting.average import Average
 from pucl.fitting.encode import TRAINED, Encoded
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan
@@ -148,12 +149,24 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | No
         judged.append(Judged(candidate, average.logits))
     candidates = candidates_of(plan, encoded)
     others = judge(
-        candidates, plan.labelled, plan.fold, prior=plan.prior, seed=plan.options.seed, negative=plan.negative,
+        candidates, plan.taught, plan.fold, prior=share_of_rest(plan, plan.prior), seed=plan.options.seed,
+        negative=plan.taught_negative,
         deadline=plan.deadline, required=not judged, on_progress=partial(plan.progress, "comparing"),
     )  # fmt: skip
     judged += others
     skipped = tuple(candidate.name for candidate in candidates[len(others) :])
     return Comparison(tuple(judged), choose(judged, plan.labelled.numpy(), plan.negatives), average, skipped)
+
+
+def with_share(plan: FitPlan, encoded: Mapping[str, Encoded]) -> FitPlan:
+    """With answers of reviewers and without a given π, the plan with π̂ by a labeller that was told no answers."""
+    if plan.answered is None or plan.prior is not None:
+        return plan
+    for candidate in candidates_of(plan, encoded)[:1]:
+        everyone = torch.ones_like(plan.labelled)
+        alone = candidate.label(everyone, plan.labelled, prior=None, seed=plan.options.seed, negative=plan.negative)
+        return replace(plan, share=alone.prior)
+    return plan  # averaged rankers need no π
 
 
 def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candidate]:

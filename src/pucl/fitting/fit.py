@@ -3,7 +3,7 @@
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from pucl.device import pick_device
 from pucl.errors import bad_argument
 from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
-from pucl.fitting.compare import Judged, compare
+from pucl.fitting.compare import Judged, compare, with_share
 from pucl.fitting.encode import encode, within_time
 from pucl.fitting.front import FROZEN, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
@@ -23,9 +23,10 @@ from pucl.fitting.progress import OnProgress
 from pucl.fitting.project import PROJECTION
 from pucl.fitting.recording import record_fit
 from pucl.fitting.resuming import Resumable, no_empty_leftovers, open_unfinished
+from pucl.fitting.start import Start, kept_encoder, started
 from pucl.fitting.text_views import VIEW, on_texts, with_reason
 from pucl.fitting.tune import Classifier, tune
-from pucl.labels import check_labels, check_negatives
+from pucl.labels import check_answers, check_labels, check_negatives
 from pucl.models.model import Model
 from pucl.models.schema import Schema
 from pucl.numerics.threads import threads_for
@@ -44,6 +45,8 @@ class FitResult:
         pseudo: pseudo-labels of the rows.
         judged: logits of the rows hidden from the heads that were compared.
         history: the epochs of the encoder's training.
+        shown: labelled rows that the encoder was trained with, (n,); None if none was trained.
+        answered: what reviewers said, 1 or −1, and 0 where they said nothing, (n,); None without answers.
     """
 
     model: Model
@@ -52,6 +55,8 @@ class FitResult:
     pseudo: PseudoLabels
     judged: Judged
     history: list[Epoch]
+    shown: NDArray[np.bool_] | None = None
+    answered: NDArray[np.int8] | None = None
 
 
 @torch.enable_grad()  # whatever the caller's mode is, or what an interrupted call has left of one
@@ -62,6 +67,8 @@ def fit(
     options: FitOptions,
     *,
     negative: Any = None,
+    answers: Any = None,
+    start: Start | None = None,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
     resumable: Resumable | None = None,
@@ -84,6 +91,9 @@ def fit(
         schema: of the rows.
         options: what the user chose.
         negative: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
+        answers: of reviewers to rows that a model picked: 1 (positive), 0 (negative) or NaN (no answer), (n,). They
+            train rankers and heads; π, scores and thresholds take these rows for unlabelled ones.
+        start: an encoder that is trained already, to be kept as it is.
         device: where to train; a GPU if there is one.
         on_progress: called with how far the stages are.
         resumable: where the fit saves itself, to go on after an interruption; to be removed (`remove_unfinished`) when
@@ -96,11 +106,14 @@ def fit(
     if resumable is not None:
         observed = check_labels(s, n_rows=len(rows), owner=options.owner)
         confirmed = check_negatives(negative, observed, len(rows), options.owner)
-        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where)
+        said = check_answers(answers, observed, confirmed, len(rows), options.owner)
+        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where, answered=said)
     with no_empty_leftovers(unfinished):
-        plan, front = _planned(rows, s, schema, options, where, negative, on_progress, views)
-        plan = replace(plan, unfinished=unfinished)
+        known = Known(s, negative, answers)
+        plan, front = _planned(rows, known, schema, options, where, on_progress, views)
+        plan = replace(started(plan, start), unfinished=unfinished)
         compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
+        compares = compares or plan.start is not None
         with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
             result = _stages(plan, front, views if front is None else front.views, began, compares=compares)
     if front is None:
@@ -111,40 +124,51 @@ def fit(
 def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: float, *, compares: bool) -> FitResult:
     """Every stage after the plan; what `compares` is not settled by the fast rankers alone."""
     settled, average = fast_first(plan)
-    plan = within_time(plan if compares else settled)
-    encoded = encode(plan, views)
+    if plan.start is None:
+        plan = within_time(plan if compares else settled)
+    encoded = encode(plan, views) if plan.start is None else kept_encoder(plan, plan.start)
+    plan = with_share(plan, encoded)
     comparison = compare(plan, encoded, average)
     labels = label(plan, comparison)
     classifier = tune(plan, comparison, encoded[comparison.chosen.candidate.encoder], labels.pseudo)
+    if plan.answered is not None:  # where rows are counted, they are part of U
+        labels = replace(labels, pseudo=replace(labels.pseudo, negative=plan.negative, prior=labels.share))
     return _finish(plan, labels, classifier, began, front)
+
+
+class Known(NamedTuple):
+    """What is known of the rows: s, confirmed negatives and answers of reviewers, as the user gave them."""
+
+    s: Any
+    negative: Any
+    answers: Any
 
 
 def _planned(
     rows: Tensor,
-    s: Any,
+    known: Known,
     schema: Schema,
     options: FitOptions,
     device: torch.device,
-    negative: Any,
     report: Any,
     views: Tensor | None,
 ) -> tuple[FitPlan, Front | None]:
     """The plan for the rows, or for their vectors by a frozen encoder; labels are checked before rows are encoded."""
-    check_labels(s, n_rows=len(rows), owner=options.owner)
+    check_labels(known.s, n_rows=len(rows), owner=options.owner)
     if ":" in options.text_encoder and not (schema.transform is not None and schema.transform.texts):
         raise bad_argument(options.owner, "text_encoder", "left out for rows without text", options.text_encoder)
     options, whole = whole_network(rows, schema, options)
     front = front_of(rows, schema, options, device, report)
     if front is None:
         if views is not None:
-            return _planned_on_views(rows, s, schema, options, device, negative, report), None
-        plan = plan_fit(rows, s, schema, options, device, negative=negative, on_progress=report)
+            return _planned_on_views(rows, known, schema, options, device, report), None
+        plan = _plan(rows, known, schema, options, device, report)
         if whole is not None and plan.pretraining is not None:
             stored = replace(plan.pretraining, stored_as=whole.stored_as, stored_options=whole.options)
             plan = replace(plan, pretraining=stored)
         return plan, None
     inner = front.inner_options(options)
-    plan = plan_fit(front.vectors, s, front.inner_schema, inner, device, negative=negative, on_progress=report)
+    plan = _plan(front.vectors, known, front.inner_schema, inner, device, report)
     trained = None
     if front.tune != FROZEN:
         asked = replace(inner, encoder=PROJECTION)
@@ -154,14 +178,21 @@ def _planned(
 
 
 def _planned_on_views(
-    rows: Tensor, s: Any, schema: Schema, options: FitOptions, device: torch.device, negative: Any, report: Any
+    rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
 ) -> FitPlan:
     """The plan for texts on whose views a projection is trained."""
     inner = on_texts(options)
-    plan = plan_fit(rows, s, schema, inner, device, negative=negative, on_progress=report)
+    plan = _plan(rows, known, schema, inner, device, report)
     asked = replace(inner, encoder=PROJECTION, view=VIEW)
     trained = plan_pretraining(asked, schema, len(rows), int(plan.labelled.sum()), device)
     return replace(plan, pretraining=None if trained is None else with_reason(trained))
+
+
+def _plan(
+    rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
+) -> FitPlan:
+    s, negative, answers = known
+    return plan_fit(rows, s, schema, options, device, negative=negative, answers=answers, on_progress=report)
 
 
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:
@@ -182,4 +213,13 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
     else:
         with torch.no_grad():
             logits = head(classifier.z).double().numpy()
-    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history)
+    shown = None if used.trained is None else _shown(plan)
+    said = None if plan.answered is None else plan.answered.numpy()
+    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said)
+
+
+def _shown(plan: FitPlan) -> NDArray[np.bool_]:
+    """The labelled rows that the encoder was trained with."""
+    if plan.start is not None and plan.start.shown is not None:
+        return plan.start.shown
+    return (plan.labelled & (plan.fold >= plan.hidden_folds)).numpy()

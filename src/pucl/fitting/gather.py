@@ -13,7 +13,7 @@ from pucl.data.own.values import values_as_text
 from pucl.encoders.inputs import to_float
 from pucl.fitting.explain import explain
 from pucl.fitting.fit import FitResult
-from pucl.models.evidence import Evidence, Floats, Shown
+from pucl.models.evidence import Evidence, Floats, Shown, keys_of
 from pucl.numerics.pca import exact_axes
 
 POINTS, LISTED, QUANTILES = 5000, 200, 2001
@@ -26,6 +26,8 @@ def gather(
     fitted: FitResult, rows: Tensor, labelled: NDArray[np.bool_], *, content: Any = None, ids: Any = None
 ) -> Evidence:
     """Choose what is kept, all of it rows of P and U: confirmed negatives are neither shown nor counted.
+
+    The lists leave out rows that reviewers have answered.
 
     Args:
         fitted: what `fit` returned.
@@ -40,8 +42,9 @@ def gather(
     free = _without_negatives(fitted)
     unlabelled = np.flatnonzero(free & ~labelled)
     scores = logits[unlabelled]
-    top = unlabelled[np.argsort(-scores, kind="stable")[:LISTED]]
-    unsure = unlabelled[np.argsort(np.abs(scores), kind="stable")[:LISTED]]
+    open_ = unlabelled if fitted.answered is None else unlabelled[fitted.answered[unlabelled] == 0]
+    top = open_[np.argsort(-logits[open_], kind="stable")[:LISTED]]
+    unsure = open_[np.argsort(np.abs(logits[open_]), kind="stable")[:LISTED]]
     points = _points(np.flatnonzero(labelled), unlabelled, fitted.model.record.seed)
 
     table = content if isinstance(content, Table) else None
@@ -71,6 +74,8 @@ def gather(
         quantiles=_thinned(np.sort(scores)),
         n_unlabelled=len(unlabelled),
         embedding=z.half().numpy(),
+        keys=keys_of(names.tolist()),
+        shown=fitted.shown,
         explained=() if table is None else explain(fitted.model, rows, table, top, unlabelled, listed.ids),
     )
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pucl.errors import RunWarning
+from pucl.fitting.answered import counted_without_answers, share_of_rest, with_answers
 from pucl.fitting.compare import Candidate, Comparison
 from pucl.fitting.plan import AUTO, FitPlan
 from pucl.priors import PriorEstimate
@@ -50,17 +51,20 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
         reported = _reported(plan, candidate.z, score, known)
         share = reported.value if reported.method == COUNTED else known.value
         pseudo = PseudoLabels.from_scores(score, plan.labelled, prior=share, negative=plan.negative)
-        return Labels(reported, pseudo, share)
+        return Labels(reported, with_answers(plan, pseudo), share)
     everyone = torch.ones_like(plan.labelled)
     asked = _asked(plan, None, candidate)
     told = None if asked is None else _inside(plan, asked).value
     pseudo = candidate.label(
-        everyone, plan.labelled, prior=told, seed=plan.options.seed, negative=plan.negative, quick=False
-    )
+        everyone, plan.taught, prior=share_of_rest(plan, told), seed=plan.options.seed,
+        negative=plan.taught_negative, quick=False,
+    )  # fmt: skip
+    pseudo = counted_without_answers(plan, pseudo, told, candidate.labeller)
     if asked is None:
         asked = PriorEstimate(pseudo.prior, *(pseudo.interval or (0.0, 1.0)), candidate.labeller)
     share = pseudo.prior if told is None else told  # puPL has a share of its own whatever it is told
-    return Labels(_reported(plan, candidate.z, pseudo.score, _inside(plan, asked)), pseudo, share)
+    reported = _reported(plan, candidate.z, pseudo.score, _inside(plan, asked))
+    return Labels(reported, with_answers(plan, pseudo), share)
 
 
 def share_of(score: Tensor, plan: FitPlan) -> PriorEstimate:

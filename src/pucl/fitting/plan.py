@@ -1,7 +1,6 @@
 """The plan of a fit: what the user chose, what the data decide otherwise, and the folds that are hidden."""
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch import device as Device
 
-from pucl.data.own import TableTransform
 from pucl.encoders.frozen.resolve import Given, check_encoder, is_frozen
 from pucl.encoders.plain import PCA, RAW
 from pucl.errors import (
     Described,
-    RunWarning,
     bad_argument,
     check_count,
     check_positive,
@@ -25,16 +22,18 @@ from pucl.errors import (
     is_number,
     unknown_name,
 )
+from pucl.fitting.leaking import leaks_of
 from pucl.fitting.modes import check_fine_tune
 from pucl.fitting.progress import OnProgress, StageProgress
+from pucl.fitting.sizes import batch_size_for, config_for
 from pucl.heads.stored import heads_of_models
-from pucl.labels import check_labels, check_negatives
+from pucl.labels import check_answers, check_labels, check_negatives
 from pucl.models.record import TrainingChoices
 from pucl.models.schema import Schema
 from pucl.pseudo_labels import find_labeller
 from pucl.ranking.rows import folds_of, unlabelled_rows
 from pucl.registry import entries, get
-from pucl.selection import Leaks, find_leaks
+from pucl.selection import Leaks
 from pucl.texts import HASHED
 from pucl.texts import check_encoder as check_text_encoder
 from pucl.training.config import TrainConfig
@@ -43,6 +42,7 @@ from pucl.views import View
 
 if TYPE_CHECKING:
     from pucl.fitting.resuming import Unfinished
+    from pucl.fitting.start import Start
 
 Bools = NDArray[np.bool_]
 AUTO = "auto"  # leaves a choice to the data
@@ -51,11 +51,7 @@ OF_TEXTS = "st:"  # encoders of this scheme take texts
 FOLDS = 5
 FEWEST, FEWEST_LABELLED = 500, 20  # rows and labelled rows below which no encoder is trained
 FEWEST_VECTORS = 5000  # the same for vectors
-CPU_STEPS, GPU_STEPS, TABLE_STEPS = 400, 15_000, 600  # of pretraining on images, and on tables and vectors
-MANY = 20_000  # rows from which the authors' batches and epochs are used; fewer rows are soon memorised
 NO_LEAKS = Leaks((), 0, 0)
-OWN_WEIGHTS_EPOCHS, OWN_WEIGHTS_RATE, OWN_WEIGHTS_BATCH = 5, 1e-4, 64  # of a network that came with weights
-MAX_EPOCHS, MAX_EPOCHS_FEW_ROWS, MAX_EPOCHS_TABLE = 300, 60, 60
 
 
 @dataclass(frozen=True)
@@ -195,13 +191,16 @@ class FitPlan:
         device: where to train.
         fold: the fold of every row, (n,); the first `hidden_folds` are hidden from the encoder's training.
         pretraining: how to train the encoder; None where the rows are used as they are.
-        deadline: `time.perf_counter()` by which the fit should be done; None without a time limit.
+        deadline: `time.perf_counter()` by which all should be done; None without a time limit.
         negative: confirmed negatives, (n,) bool; None without any.
         settled: fast rankers separate the classes, so that nothing slower is tried.
         out_of_time: there was no time for a single epoch of the encoder's training.
         leaks: columns that give the label away, and labelled rows that stand in U again.
         on_progress: called with how far the stages are.
         unfinished: where the fit saves itself; None if it does not.
+        answered: what reviewers said, 1 or −1, and 0 of other rows, (n,); None without answers. They are part of U.
+        start: an encoder that is trained already; None to train one.
+        share: π̂ by a labeller that was told no answers, for those that are; None without answers.
     """
 
     rows: Tensor
@@ -219,6 +218,9 @@ class FitPlan:
     leaks: Leaks = NO_LEAKS
     on_progress: OnProgress | None = None
     unfinished: "Unfinished | None" = None
+    answered: Tensor | None = None
+    start: "Start | None" = None
+    share: float | None = None
 
     @property
     def prior(self) -> float | None:
@@ -233,13 +235,26 @@ class FitPlan:
 
     @property
     def labels(self) -> Tensor:
-        """What is known of every row, (n,): s, or with confirmed negatives 1, 0 (unlabelled) and −1 (negative)."""
+        """What is known of every row, (n,): s, or with confirmed negatives 1, 0 and −1."""
         return self.labelled if self.negative is None else self.labelled.to(torch.int8) - self.negative.to(torch.int8)
 
     @property
     def negatives(self) -> NDArray[np.bool_] | None:
         """`negative` as an array, for functions of arrays; None without any."""
         return None if self.negative is None else self.negative.numpy()
+
+    @property
+    def taught(self) -> Tensor:
+        """The rows that rankers and heads learn as positives: P and what reviewers called positive, (n,) bool."""
+        return self.labelled if self.answered is None else self.labelled | (self.answered > 0)
+
+    @property
+    def taught_negative(self) -> Tensor | None:
+        """The rows that they learn as negatives: confirmed ones and what reviewers called negative; None for none."""
+        if self.answered is None or not bool((self.answered < 0).any()):
+            return self.negative
+        said = self.answered < 0
+        return said if self.negative is None else said | self.negative
 
     @property
     def unlabelled(self) -> Tensor:
@@ -281,6 +296,7 @@ def plan_fit(
     device: Device,
     *,
     negative: Any = None,
+    answers: Any = None,
     on_progress: OnProgress | None = None,
 ) -> FitPlan:
     """Check the labels, deal the rows into folds and decide how to train the encoder.
@@ -293,31 +309,16 @@ def plan_fit(
         got = Described(f"{n_p} labelled and {n_other} unlabelled")
         raise bad_argument(options.owner, "s", "0 or 1, with at least two rows of each kind", got)
     confirmed = check_negatives(negative, observed, len(rows), options.owner)
+    said = check_answers(answers, observed, confirmed, len(rows), options.owner)
     labelled, known = torch.from_numpy(observed), None if confirmed is None else torch.from_numpy(confirmed)
     pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
     fold = folds_of(options.owner, labelled, FOLDS, options.seed, known)
     deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
     return FitPlan(
         rows, schema.features(rows), labelled, schema, options, device, fold, pretraining, deadline, known,
-        leaks=_leaks(rows, observed, schema, confirmed, options.seed), on_progress=on_progress,
+        leaks=leaks_of(rows, observed, schema, confirmed, options.seed), on_progress=on_progress,
+        answered=None if said is None else torch.from_numpy(said),
     )  # fmt: skip
-
-
-def _leaks(rows: Tensor, labelled: Bools, schema: Schema, negative: Bools | None, seed: int) -> Leaks:
-    """Leaks of the label, each with a warning."""
-    transform, expand = schema.transform, schema.expand
-    leaks = find_leaks(
-        rows.numpy(), labelled, names=None if transform is None else _column_names(transform),
-        categories=() if expand is None else expand.categories, negative=negative, seed=seed,
-    )  # fmt: skip
-    for message in leaks.messages:
-        warnings.warn(message, RunWarning, stacklevel=5)
-    return leaks
-
-
-def _column_names(transform: TableTransform) -> list[str]:
-    """The name of every column of compact rows; a rule that makes several has its name on each."""
-    return [rule.name for rule in transform.rules for _ in range(getattr(rule, "width", 1))]
 
 
 def name_of(part: Any) -> str:
@@ -344,8 +345,8 @@ def plan_pretraining(
     if entries("losses")[objective].needs_prior and options.prior is None:
         allowed = f"a number or an estimator's name for objective {objective!r}"
         raise bad_argument(options.owner, "prior", allowed, None)
-    batch = options.batch_size or _batch_size(schema, n)
-    config = _config(options, schema, n, min(batch, n), device)
+    batch = options.batch_size or batch_size_for(schema, n)
+    config = config_for(options, schema, n, min(batch, n), device)
     of_view = "as requested" if options.view != AUTO else f"the default for {schema.kind} rows"
     default = "needs no prior" if objective == "pucl" else "uses the prior you gave"
     reasons = (
@@ -373,27 +374,3 @@ def _encoder(options: FitOptions, schema: Schema, device: Device) -> tuple[str |
 
 def _view(schema: Schema) -> str:
     return {"image": default_view(schema.shape), "table": "scarf", "vector": "vector"}[schema.kind]
-
-
-def _batch_size(schema: Schema, n: int) -> int:
-    largest = 1024 if schema.kind == "image" and n >= MANY else 256 if schema.kind == "image" else 512
-    return max(2, min(largest, n // 4))
-
-
-def _config(options: FitOptions, schema: Schema, n: int, batch: int, device: Device) -> TrainConfig:
-    images = schema.kind == "image"
-    if getattr(options.encoder, "own_scaling", False):  # it has weights, which a small rate for some epochs keeps
-        epochs, rate = options.epochs or OWN_WEIGHTS_EPOCHS, options.learning_rate or OWN_WEIGHTS_RATE
-        few = options.batch_size or min(batch, OWN_WEIGHTS_BATCH)
-        return TrainConfig(epochs=epochs, batch_size=few, seed=options.seed, optimiser="adamw", learning_rate=rate)
-    steps = TABLE_STEPS if not images else GPU_STEPS if device.type == "cuda" else CPU_STEPS
-    max_epochs = MAX_EPOCHS_TABLE if not images else MAX_EPOCHS if n >= MANY else MAX_EPOCHS_FEW_ROWS
-    epochs = options.epochs or max(5, min(max_epochs, round(steps / max(1, n // batch))))
-    if images:
-        # The authors' 1.2 at batches of 1,024; small sets of small batches learn faster with more (LOG.md).
-        optimiser: dict[str, Any] = {"optimiser": "lars", "learning_rate": 1.2 if batch >= 1024 else 4.0}
-    else:
-        optimiser = {"optimiser": "adamw", "learning_rate": 1e-3}
-    if options.learning_rate is not None:
-        optimiser["learning_rate"] = options.learning_rate
-    return TrainConfig(epochs=epochs, batch_size=batch, seed=options.seed, **optimiser)

@@ -47,7 +47,7 @@ def reasons_of(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str
     """Why the model is as it is, a sentence each."""
     options, chosen = plan.options, comparison.chosen.candidate
     raw = chosen.encoder == RAW
-    reasons = [*_about_texts(plan), *_about_training(plan, comparison)]
+    reasons = [*_about_answers(plan), *_about_texts(plan), *_about_training(plan, comparison)]
     if raw and used.name == PCA != options.encoder:
         reasons.append(f"Raw rows: reduced to their {MAX_AXES} principal axes, because there are more columns.")
     if options.fine_tune and raw:
@@ -62,6 +62,15 @@ def reasons_of(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str
     if skipped:
         reasons.append(f"Not tried within the time limit: {'; '.join(skipped)}.")
     return [*reasons, *_about_rivals(plan, comparison)]
+
+
+def _about_answers(plan: FitPlan) -> list[str]:
+    """How many rows reviewers have answered, and what these rows are used for."""
+    if plan.answered is None:
+        return []
+    yes, no = int((plan.answered > 0).sum()), int((plan.answered < 0).sum())
+    told = f"Answers: {yes:,} rows reviewed as positive and {no:,} as negative train the model."
+    return [f"{told} A model had picked them, so every figure counts them as unlabelled rows."]
 
 
 def _about_texts(plan: FitPlan) -> list[str]:

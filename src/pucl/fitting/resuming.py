@@ -83,10 +83,18 @@ class Unfinished:
 
 
 def open_unfinished(
-    where: Resumable, rows: Tensor, labelled: Bools, negative: Bools | None, options: FitOptions, device: torch.device
+    where: Resumable,
+    rows: Tensor,
+    labelled: Bools,
+    negative: Bools | None,
+    options: FitOptions,
+    device: torch.device,
+    *,
+    answered: Any = None,
 ) -> Unfinished:
     """The fit that saves itself in a folder; one that was interrupted there must be the same."""
     known = labelled.astype(np.int8) - (0 if negative is None else negative.astype(np.int8))
+    known = known if answered is None else known + np.int8(2) * answered
     identity = {
         "versions": {"pucl": __version__, "torch": torch.__version__},
         "options": {**_chosen(options), **{name: _plain(value) for name, value in where.also.items()}},

@@ -1,5 +1,7 @@
 """Evidence: rows and scores of a fit that a report can show without the training data."""
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +67,8 @@ class Evidence:
         n_unlabelled: how many unlabelled rows there are.
         explained: some of the `top` rows of a table, and what moves their scores.
         embedding: embeddings of the points (k, d), from which t-SNE lays them out; None once that is done.
+        keys: of all training rows by their ids, see `keys_of`, (n,); None in models written before there were any.
+        shown: labelled rows that the encoder was trained with, (n,) bool; None where none was trained.
     """
 
     points: Shown
@@ -77,3 +81,11 @@ class Evidence:
     n_unlabelled: int
     embedding: NDArray[np.float16] | None = None
     explained: tuple[Explained, ...] = ()
+    keys: NDArray[np.int64] | None = None
+    shown: NDArray[np.bool_] | None = None
+
+
+def keys_of(ids: Iterable[object]) -> NDArray[np.int64]:
+    """A number for every id, by which rows are known again: 64 bits of a hash of the id as text, (n,)."""
+    digests = (hashlib.blake2b(str(one).encode(errors="surrogatepass"), digest_size=8).digest() for one in ids)
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)

@@ -356,6 +356,7 @@ def _evidence_tensors(evidence: Evidence) -> dict[str, Tensor]:
     arrays: dict[str, Any] = {
         name: getattr(evidence, name) for name in ("place", "held_logit", "held_labelled", "quantiles", "embedding")
     }
+    arrays |= {"keys": evidence.keys, "shown": evidence.shown}
     for part, shown in _shown(evidence).items():
         for name in ("row", "probability", "labelled", "pictures"):
             arrays[f"{part}.{name}"] = getattr(shown, name)
@@ -385,6 +386,8 @@ def _evidence(texts: Any, tensors: Mapping[str, Tensor]) -> Evidence:
             n_unlabelled=int(texts["n_unlabelled"]),
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
             explained=tuple(_explained(each) for each in texts.get("explained", ())),
+            keys=tensors["keys"].numpy() if "keys" in tensors else None,
+            shown=tensors["shown"].numpy() if "shown" in tensors else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the stored evidence is damaged: {one_line(error)}", owner=LOAD) from None

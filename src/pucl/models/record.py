@@ -15,7 +15,7 @@ from pucl.selection.verdict import Verdict, Word
 
 VERSION = 4  # of the stored record; version 1 is the ``about`` of models of format 1, 2 has no verdict, 3 no importance
 OWNER = "pucl.load_model"
-FROM_FILES = ("source", "source_rows", "id_column", "created", "command")
+FROM_FILES = ("source", "source_rows", "id_column", "label", "created", "command")
 METRICS = tuple(field.name for field in fields(PUScores) if field.type is Estimate)
 METRICS_WITHOUT_PRIOR = tuple(field.name for field in fields(RankingScores) if field.type is Estimate)
 METRICS_WITH_NEGATIVES = tuple(field.name for field in fields(RankingScores) if field.type is not Estimate)
@@ -161,9 +161,10 @@ class FitRecord:
         seconds: how long the fit took.
         fingerprint: of the rows and labels.
         pucl_version: that fitted the model.
-        source: name of the file or folder the rows came from, as the next four where the rows came from files.
+        source: name of the file or folder the rows came from, as the next five where the rows came from files.
         source_rows: how many rows it holds.
         id_column: the column with the ids.
+        label: the column with the labels; None where they came from a list or from folders.
         created: when, as an ISO time.
         command: how to do it again: the command, or the call in Python.
         versions: of what computed it, by name: Python, torch, numpy and scikit-learn.
@@ -191,6 +192,7 @@ class FitRecord:
     source: str | None = None
     source_rows: int | None = None
     id_column: str | None = None
+    label: str | None = None
     created: str | None = None
     command: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -291,6 +293,7 @@ def _record(content: Mapping[str, Any]) -> FitRecord:
         source=optional(text, content.get("source")),
         source_rows=optional(whole, content.get("source_rows")),
         id_column=optional(text, content.get("id_column")),
+        label=optional(text, content.get("label")),
         created=optional(text, content.get("created")),
         command=optional(text, content.get("command")),
         versions={text(name): text(number) for name, number in content.get("versions", {}).items()},

@@ -110,7 +110,7 @@ class Schema:
         by_name = bool(self.columns) and not folder
         by_name = by_name and (named_file or (not is_texts(source) and is_frame(source)))
         named: dict[str, Any] = {"columns": self.needed} if by_name else {}
-        text = self._as_text if by_name else ()
+        text = self.as_text if by_name else ()
         rows = open_rows(source, kind=self.kind, categorical=text, size=size, **named, **options)
         if isinstance(rows, TextRows | TextFiles) and self.only_text is not None:
             return replace(rows, name=self.only_text)
@@ -129,7 +129,7 @@ class Schema:
         return texts[0].name if len(texts) == 1 and self.needed == (texts[0].name,) else None
 
     @property
-    def _as_text(self) -> tuple[str, ...]:
+    def as_text(self) -> tuple[str, ...]:
         """The columns to be read as text, of which training has seen none as dates."""
         named = () if self.transform is None else self.transform.read_as_text
         return tuple(name for name in named if self.columns.get(name) != "date")

@@ -37,6 +37,8 @@ class TableRows:
         labelled: s, (n,).
         negative: confirmed negatives, (n,); None without any.
         seed: of everything random.
+        reviewed: rows whose label a reviewer gave because a model had picked them, (n,). They train the rankers; where
+            these are compared, they stand for U, whatever the answer was. None without any.
     """
 
     columns: Rows
@@ -45,6 +47,15 @@ class TableRows:
     labelled: Bools
     negative: Bools | None
     seed: int
+    reviewed: Bools | None = None
+
+    @property
+    def judged(self) -> tuple[Bools, Bools]:
+        """P and U as they are where scores are compared, (n,) each."""
+        free = ~self.labelled if self.negative is None else ~self.labelled & ~self.negative
+        if self.reviewed is None:
+            return self.labelled, free
+        return self.labelled & ~self.reviewed, free | self.reviewed
 
 
 @dataclass(frozen=True)
@@ -165,7 +176,7 @@ def rank_all(
     """
     ranked: list[Ranked] = []
     skipped: list[str] = []
-    free = ~rows.labelled if rows.negative is None else ~rows.labelled & ~rows.negative
+    of_p, of_u = rows.judged
     cost = [member.seconds(rows) for member in members]
     for number, member in enumerate(members):
         on_progress(sum(cost[:number]) / (sum(cost) or 1.0), member.names[0], sum(cost))
@@ -173,7 +184,7 @@ def rank_all(
             skipped.extend(member.names)
             continue
         for name, (fitted, score, unseen) in zip(member.names, member.fit(rows), strict=True):
-            p, u = score[rows.labelled], score[free]
+            p, u = score[of_p], score[of_u]
             depth = depth_of(p, u) if len(p) >= FEWEST else None
             ranked.append(Ranked(name, member.takes, fitted, score, *auc(p, u), unseen=unseen, depth=depth))
     return weighed(ranked), skipped

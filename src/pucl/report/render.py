@@ -1,9 +1,6 @@
 """The whole page as one string: template, style, scripts and data in one file that loads nothing from a network."""
 
-import base64
-import hashlib
 from collections.abc import Mapping
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +8,7 @@ from pucl.errors import RunError, check_share
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
+from pucl.report.assets_of import asset, has_asset, policy
 from pucl.report.columns import importance
 from pucl.report.details import candidates, choices, command, data_facts, diagnostics, theory, warnings
 from pucl.report.explained import examples
@@ -87,11 +85,11 @@ def _parts(
     record: FitRecord, schema: Schema | None, data: Mapping[str, Any], notes: Mapping[str, str], lists: Lists
 ) -> dict[str, str]:
     """What goes into the template besides the data."""
-    style = Markup(_asset("page.css"))
-    script = Markup("\n".join(_asset(f"{name}.js") for name in SCRIPTS))
+    style = Markup(asset("page.css"))
+    script = Markup("\n".join(asset(f"{name}.js") for name in SCRIPTS))
     sections = _sections(record, schema, data, notes, lists)
     return {
-        "policy": _policy(script, style),
+        "policy": policy(script, style),
         "title": title(record),
         "style": style,
         "script": script,
@@ -102,7 +100,7 @@ def _parts(
 
 
 def _page(parts: Mapping[str, str], data: Mapping[str, Any]) -> str:
-    return str(fill(_asset("page.html"), **parts, data=as_json(data)))
+    return str(fill(asset("page.html"), **parts, data=as_json(data)))
 
 
 def _sections(
@@ -112,7 +110,7 @@ def _sections(
     own = data.get("threshold")
     called = None if own is None else own["called"][own["half"]]
     words = SCORE_WORDS if record.prior.is_bound else PROBABILITY_WORDS
-    reviewed = join(*(fill(_asset(f"{name}.html"), **words) for name in data["lists"]))
+    reviewed = join(*(fill(asset(f"{name}.html"), **words) for name in data["lists"]))
     sections = [
         ("verdict", verdict_title(record), verdict(record)),
         ("summary", "Summary", summary(record, called)),
@@ -143,8 +141,8 @@ def _drawn(name: str, present: object, words: Mapping[str, str]) -> Markup | Non
     if not present:
         return None
     bound = f"{name}_bound.html"
-    own = words is SCORE_WORDS and files("pucl.report").joinpath("assets", bound).is_file()
-    return fill(_asset(bound if own else f"{name}.html"), **words)
+    own = words is SCORE_WORDS and has_asset(bound)
+    return fill(asset(bound if own else f"{name}.html"), **words)
 
 
 def _section(name: str, label: str, content: Markup, record: FitRecord) -> Markup:
@@ -152,20 +150,3 @@ def _section(name: str, label: str, content: Markup, record: FitRecord) -> Marku
     if name == "verdict" and record.verdict is not None:
         kind = record.verdict.word.replace(" ", "-")
     return element("section", title, content, id=name, class_=kind, aria_labelledby=f"{name}-title")
-
-
-def _policy(script: str, style: str) -> str:
-    """A Content-Security-Policy that forbids every request and runs this page's own script and style alone."""
-    own_script, own_style = (_hash(part) for part in (script, style))
-    return (
-        f"default-src 'none'; script-src '{own_script}'; style-src '{own_style}'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _asset(name: str) -> str:
-    return files("pucl.report").joinpath("assets", name).read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ SIGNS = (
     "not enough memory",  # the CPU allocator, Windows
     "out of memory",  # drivers and backends that raise a plain RuntimeError
     "ALLOC_FAILED",  # cuBLAS and cuDNN
+    "could not create a primitive",  # oneDNN, which does not say why: for a network that ran before, want of memory
 )
 SAFE = 0.9  # share of the memory a prediction may fill
 FIRST = 64  # samples; with half of it, cheap to run and large enough for a slope

@@ -7,6 +7,9 @@ UNLABELLED_WORDS = (
     "no", "n", "false", "f", "unlabelled", "unlabeled", "unknown", "u", "none", "null", "nan", "na", "n/a", "?", "-",
     "not labelled", "not labeled", "0", "0.0", "-1",
 )  # fmt: skip
+POSITIVE_WORDS = ("positive", "pos", "p", "yes", "y", "true", "t", "1", "1.0", "+")
+NEGATIVE_WORDS = ("negative", "neg", "no", "n", "false", "f", "0", "0.0", "-1", "-")
+SKIP_WORDS = ("skip", "s", "unknown", "unsure", "?")
 
 
 def positive_of(distinct: Sequence[Any], *, missing: bool) -> Any:
@@ -35,3 +38,10 @@ def in_words(name: str, positive: Any, n_positive: int, others: Sequence[Any], n
     rest = [f"{shown} ({n_others:,} rows)"] if others else []
     rest += [f"empty ({n_missing:,} rows)"] if n_missing else []
     return f"{name}: {positive!r} ({n_positive:,} rows) is a labelled positive, {' and '.join(rest)} unlabelled"
+
+
+def answer_of(word: str) -> str | None:
+    """What a reviewer wrote, as positive, negative, skip or an empty text for no answer; None for any other word."""
+    plain = word.strip().casefold()
+    known = {"positive": POSITIVE_WORDS, "negative": NEGATIVE_WORDS, "skip": SKIP_WORDS, "": ("",)}
+    return next((answer for answer, words in known.items() if plain in words), None)

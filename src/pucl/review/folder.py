@@ -1,0 +1,162 @@
+"""The folder of a review: its log and its sheets, safe against kills, full discs and several processes at once."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pucl.errors import Described, RunError, bad_argument, some
+from pucl.files import alone_in, is_temporary, replace_file
+from pucl.models.places import check_folder
+from pucl.review.answers import ASKED, LOG, SAID, WITHDRAWN, Line, Standing, as_csv, lines_of, standing, whole_length
+
+OUT = "out"
+PATIENCE = 60.0  # seconds to wait for another process that works in the folder
+_SHEET = re.compile(r"sheet-(\d{4,})")
+
+
+@dataclass(frozen=True)
+class Added:
+    """How many answers were new, how many had been added before, and how many cells were still empty."""
+
+    new: int
+    known: int
+    sheets: tuple[str, ...]
+
+
+@contextmanager
+def working_in(folder: Path, owner: str) -> Iterator[None]:
+    """Work in the folder of a review alone; other processes wait."""
+    check_place(folder, owner)
+    try:
+        with alone_in(folder, patience=PATIENCE):
+            yield
+    except OSError as error:
+        raise RunError(f"{owner}: cannot write to {folder}: {error.strerror or error}; nothing was added") from None
+
+
+def check_place(folder: Path, owner: str) -> None:
+    """Refuse a file, and a folder that holds anything but a review."""
+    if folder.exists() and not folder.is_dir():
+        raise bad_argument(owner, f"{OUT} {folder}", "a folder", Described("a file"))
+    if folder.is_dir() and not (folder / LOG).exists():
+        other = [path.name for path in folder.iterdir() if not (is_temporary(path) or _SHEET.match(path.name))]
+        if other:
+            got = Described(f"one with {min(other)} in it")
+            raise bad_argument(owner, f"{OUT} {folder}", "new, empty or the folder of a review", got)
+    check_folder(owner, OUT, folder)
+
+
+def log_of(folder: Path, owner: str) -> list[Line]:
+    """The lines of the log of a folder; none where there is no log yet."""
+    path = folder / LOG
+    return lines_of(path, owner) if path.is_file() else []
+
+
+def append(folder: Path, lines: Iterable[Line]) -> None:
+    """Add lines to the log, all of them or none, and wait until they are on the disc.
+
+    What a cut-off write has left at the end is removed first: half a line would swallow the next one. Only to be called
+    inside `working_in`.
+    """
+    path, new = folder / LOG, list(lines)
+    if not new:
+        return
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        with open(handle, "rb", closefd=False) as file:
+            whole = whole_length(file.read())
+        os.ftruncate(handle, whole)
+        try:
+            _write(handle, as_csv(new, header=whole == 0))
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, whole)
+            raise
+    finally:
+        os.close(handle)
+
+
+def _write(handle: int, data: bytes) -> None:
+    """All bytes: a disc that is nearly full takes a part of them before it says so."""
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def now() -> str:
+    """The time of a line."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def next_sheet(folder: Path, lines: Iterable[Line]) -> str:
+    """The name of the next sheet: the number after the highest in the log and among the files."""
+    names = [line.sheet for line in lines]
+    names += [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    numbers = [int(found[1]) for name in names if (found := _SHEET.match(name))]
+    return f"sheet-{max(numbers, default=0) + 1:04d}"
+
+
+def write_sheet(folder: Path, name: str, ids: Sequence[str], table: bytes, page: bytes) -> tuple[Path, Path]:
+    """Write both forms of a sheet and then, in the log, that its rows were asked; the two files.
+
+    Killed in between, the next sheet asks the same rows again, under another number.
+    """
+    files = folder / f"{name}.csv", folder / f"{name}.html"
+    for path, data in zip(files, (table, page), strict=True):
+        replace_file(path, data)
+    when = now()
+    append(folder, [Line(one, ASKED, when, name) for one in ids])
+    return files
+
+
+def add_files(folder: Path, files: Sequence[Path], owner: str) -> Added:
+    """Add the answers of filled sheets to the log; an answer that the log has already had is not added again.
+
+    All files are checked before anything is written: every id must have been asked.
+    """
+    log = log_of(folder, owner)
+    rows, had = standing(log), {(line.id, line.answer, line.sheet) for line in log}
+    new: list[Line] = []
+    known, sheets = 0, []
+    for path in files:
+        if not path.is_file():
+            raise bad_argument(owner, "add", "files of answers that exist", str(path))
+        lines = [line for line in lines_of(path, owner) if line.answer in SAID]
+        _check_asked(path, lines, rows, folder, owner)
+        for line in lines:
+            named = line.sheet or rows[line.id].sheet
+            key = (line.id, line.answer, named)
+            known += key in had
+            if key not in had:
+                new.append(Line(line.id, line.answer, line.time or now(), named))
+                had.add(key)
+                sheets.append(named)
+    append(folder, new)
+    return Added(len(new), known, tuple(dict.fromkeys(sheets)))
+
+
+def _check_asked(path: Path, lines: Sequence[Line], rows: dict[str, Standing], folder: Path, owner: str) -> None:
+    odd = [line.id for line in lines if line.id not in rows]
+    if odd:
+        got = Described(f"{len(odd):,} others: {some(odd, 4)}")
+        raise bad_argument(owner, f"add {path}", f"answers to rows that stand on the sheets in {folder}", got)
+
+
+def take_back(folder: Path, names: Sequence[str], owner: str) -> list[str]:
+    """Withdraw all that was said of some rows, or of all rows of a sheet; the ids. The log keeps what was said."""
+    log = log_of(folder, owner)
+    rows = standing(log)
+    ids: list[str] = []
+    for name in names:
+        of_sheet = [line.id for line in log if line.sheet == name]
+        if name not in rows and not of_sheet:
+            got = Described(f"{name!r}")
+            raise bad_argument(owner, "take_back", f"ids, or names of sheets, in {folder / LOG}", got)
+        ids += [name] if name in rows else of_sheet
+    ids = list(dict.fromkeys(ids))
+    when = now()
+    append(folder, [Line(one, WITHDRAWN, when, "") for one in ids])
+    return ids

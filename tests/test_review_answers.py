@@ -1,0 +1,225 @@
+"""The log of a review: what counts, what contradicts, and that no fault loses, breaks or swallows a line."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pucl.errors import InputError, RunError
+from pucl.review.answers import COLUMNS, LOG, Line, as_csv, gathered, lines_of, read_answers, standing, whole_length
+from pucl.review.folder import add_files, append, log_of, next_sheet, take_back, working_in
+
+from conftest import SRC, environment
+
+OWNER = "pucl review"
+ODD_IDS = (
+    "a",
+    "=1+1",
+    "-x7Qa",
+    "a,b",
+    'quo"te',
+    "two\nlines",
+    "'apostrophe",
+    "'=x",
+    " blank ",
+    "ünï",
+    "0",
+    "\r",
+    "+1(a)",
+)
+
+
+def asked(folder: Path, *ids: str, sheet: str = "sheet-0001") -> None:
+    folder.mkdir(exist_ok=True)
+    with working_in(folder, OWNER):
+        append(folder, [Line(one, "asked", "t", sheet) for one in ids])
+
+
+def filled(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def said(folder: Path) -> dict[str, bool]:
+    return dict(read_answers([folder], OWNER).by_id)
+
+
+def test_what_is_written_comes_back_whatever_the_ids_are(tmp_path: Path) -> None:
+    lines = [Line(one, "positive", "2026-01-01", "sheet-0001") for one in ODD_IDS]
+    with working_in(tmp_path, OWNER):
+        for line in lines:
+            append(tmp_path, [line])
+    assert log_of(tmp_path, OWNER) == lines
+    assert (tmp_path / LOG).read_bytes().startswith(",".join(COLUMNS).encode() + b"\n")
+
+
+def test_the_last_withdrawal_counts() -> None:
+    words = ("asked", "positive", "withdrawn", "negative")
+    (row,) = standing(Line("a", word) for word in words).values()
+    assert row.answer is False and not row.contradicts and not row.open
+
+
+def test_yes_and_no_contradict_until_the_row_was_asked_again() -> None:
+    lines = [Line("a", word) for word in ("asked", "positive", "negative")]
+    assert standing(lines)["a"].contradicts and standing(lines)["a"].answer is None
+    assert gathered([lines]).contradictions == ("a",) and gathered([lines]).by_id == {}
+    again = [*lines, Line("a", "asked")]
+    assert standing(again)["a"].contradicts  # asked, but not answered yet
+    assert standing([*again, Line("a", "negative")])["a"].answer is False
+
+
+def test_two_logs_that_disagree_contradict_each_other() -> None:
+    found = gathered([[Line("a", "positive"), Line("b", "positive")], [Line("a", "negative"), Line("b", "positive")]])
+    assert found.by_id == {"b": True} and found.contradictions == ("a",)
+
+
+def test_words_people_write(tmp_path: Path) -> None:
+    sheet = filled(
+        tmp_path / "s.csv", "ID;Answer;note\r\n1;Yes;x\r\n2;0;\r\n3;skip;\r\n4;;not yet\r\n5; NO ;\r\n;;\r\n6;1.0"
+    )
+    lines = [(line.id, line.answer) for line in lines_of(sheet, OWNER)]
+    assert lines == [("1", "positive"), ("2", "negative"), ("3", "skip"), ("5", "negative"), ("6", "positive")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "id,answer\na,maybe\n",
+            "line 2: answer must be positive, negative, skip (or yes, no, 1, 0), or empty; got 'maybe'",
+        ),
+        ("id,reply\na,yes\n", "must be a CSV file with the columns id and answer; got id, reply"),
+        ("", "must be a CSV file with the columns id and answer; got an empty file"),
+        ("id,answer\n,yes\n", "line 2: id must be that of a row; got an empty cell"),
+        ("id,answer\na,yes\nb,yes\n", "must be answers to rows that stand on the sheets in"),
+    ],
+)
+def test_files_that_cannot_be_added(tmp_path: Path, text: str, message: str) -> None:
+    asked(tmp_path / "r", "a")
+    before = (tmp_path / "r" / LOG).read_bytes()
+    with pytest.raises(InputError) as error, working_in(tmp_path / "r", OWNER):
+        add_files(tmp_path / "r", [filled(tmp_path / "s.csv", text)], OWNER)
+    assert message in str(error.value) and "\n" not in str(error.value)
+    assert (tmp_path / "r" / LOG).read_bytes() == before
+
+
+def test_adding_twice_changes_nothing_and_what_was_taken_back_stays_so(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    asked(folder, "a", "b")
+    sheet = filled(tmp_path / "answers-sheet-0001.csv", "id,answer\na,yes\nb,no\n")
+    with working_in(folder, OWNER):
+        assert add_files(folder, [sheet], OWNER).new == 2
+        assert add_files(folder, [sheet], OWNER).new == 0
+        assert take_back(folder, ["a"], OWNER) == ["a"]
+        assert add_files(folder, [sheet], OWNER).new == 0
+    assert said(folder) == {"b": False}
+    assert [line.answer for line in log_of(folder, OWNER) if line.id == "a"] == ["asked", "positive", "withdrawn"]
+
+
+def test_a_whole_sheet_is_taken_back(tmp_path: Path) -> None:
+    asked(tmp_path, "a", "b")
+    asked(tmp_path, "c", sheet="sheet-0002")
+    with working_in(tmp_path, OWNER):
+        assert take_back(tmp_path, ["sheet-0001"], OWNER) == ["a", "b"]
+        with pytest.raises(InputError, match="take_back must be ids, or names of sheets"):
+            take_back(tmp_path, ["c", "nobody"], OWNER)
+    rows = standing(log_of(tmp_path, OWNER))
+    assert not rows["a"].open and rows["c"].open
+
+
+def test_sheets_are_numbered_after_the_log_and_the_files(tmp_path: Path) -> None:
+    assert next_sheet(tmp_path, []) == "sheet-0001"
+    (tmp_path / "sheet-0004.csv").touch()
+    assert next_sheet(tmp_path, [Line("a", "asked", "", "sheet-0002")]) == "sheet-0005"
+    assert next_sheet(tmp_path, [Line("a", "asked", "", "sheet-12345")]) == "sheet-12346"
+
+
+@pytest.mark.parametrize("one", ODD_IDS)
+def test_a_line_cut_off_anywhere_is_left_out_and_swallows_nothing(tmp_path: Path, one: str) -> None:
+    first, second = (
+        as_csv([Line(name, "positive", "t", "s")], header=head) for name, head in (("x", True), (one, False))
+    )
+    for length in range(1, len(second)):
+        torn = first + second[:length]
+        assert whole_length(torn) == len(first)
+        (tmp_path / LOG).write_bytes(torn)
+        with pytest.warns(UserWarning, match="the last line is not complete"):
+            assert [line.id for line in log_of(tmp_path, OWNER)] == ["x"]
+        with working_in(tmp_path, OWNER):
+            append(tmp_path, [Line("z", "negative", "t", "s")])
+        assert [line.id for line in log_of(tmp_path, OWNER)] == ["x", "z"]
+
+
+def test_a_full_disc_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(tmp_path, "a")
+    before, write = (tmp_path / LOG).read_bytes(), os.write
+
+    def nearly_full(handle: int, data: bytes) -> int:
+        if len(data) < 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(handle, data[: len(data) // 2])
+
+    lines = [Line(str(number), "positive", "t", "sheet-0001") for number in range(9)]
+    told = "No space left on device; nothing was added"
+    with monkeypatch.context() as patch, pytest.raises(RunError, match=told):  # noqa: PT012
+        patch.setattr(os, "write", nearly_full)
+        with working_in(tmp_path, OWNER):
+            append(tmp_path, lines)
+    assert (tmp_path / LOG).read_bytes() == before
+    asked(tmp_path, "b")
+    assert [line.id for line in log_of(tmp_path, OWNER)] == ["a", "b"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pucl.review.answers import Line
+from pucl.review.folder import append, working_in
+write = os.write
+def half(handle, data):
+    write(handle, data[: int(sys.argv[2])])
+    os.kill(os.getpid(), signal.SIGKILL)
+os.write = half
+with working_in(Path(sys.argv[1]), "pucl review"):
+    append(Path(sys.argv[1]), [Line("two\\nlines", "positive", "t", "sheet-0001"), Line("c", "positive", "t", "s")])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [1, 6, 12, 35, 50])
+def test_a_kill_in_the_middle_of_a_line(tmp_path: Path, length: int) -> None:
+    asked(tmp_path, "a")
+    words = [sys.executable, "-c", KILLED, str(tmp_path), str(length)]
+    assert subprocess.run(words, env=environment(SRC), check=False).returncode == -signal.SIGKILL
+    asked(tmp_path, "b")  # the lock of the killed process is free
+    ids = [line.id for line in log_of(tmp_path, OWNER)]
+    assert ids[0] == "a" and ids[-1] == "b" and ids[1:-1] == ["two\nlines", "c"][: len(ids) - 2]
+
+
+TWO = """
+import sys
+from pathlib import Path
+from pucl.review.answers import Line
+from pucl.review.folder import append, working_in
+for number in range(40):
+    with working_in(Path(sys.argv[1]), "pucl review"):
+        append(Path(sys.argv[1]), [Line(f"{sys.argv[2]}{number}", "positive", "t", "s") for _ in range(3)])
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_add_at_once(tmp_path: Path) -> None:
+    started = [
+        subprocess.Popen([sys.executable, "-c", TWO, str(tmp_path), name], env=environment(SRC)) for name in "ab"
+    ]
+    assert [process.wait(120) for process in started] == [0, 0]
+    lines = log_of(tmp_path, OWNER)
+    assert len(lines) == 2 * 40 * 3
+    assert {line.id for line in lines} == {f"{name}{number}" for name in "ab" for number in range(40)}
+    assert [line.id for line in lines[::3]] == [
+        line.id for line in lines[2::3]
+    ]  # no line of one inside those of another
