@@ -3,9 +3,8 @@
     PYTHONPATH=tests:src python -m torture --soak 60 --seed 31 --looks looks.jsonl   # an hour; then, from the looks:
     python studies/soak.py --looks looks.jsonl                                      # docs/images/soak.svg
 
-Without --looks the figure is that of results/studies/soak-cpu.jsonl, which holds two runs, one after the other. The
-first line of a run says what ran and, as its "label", how it is called; every other line is a look at the process (see
-`tests/torture/soak.py`).
+Without --looks the figure is that of results/studies/soak-cpu.jsonl. The first line of a run says what ran and, as its
+"label", how it is called; every other line is a look at the process (see `tests/torture/soak.py`).
 """
 
 import argparse

@@ -181,6 +181,7 @@ def wrapped(cause: Exception) -> Exception:
     [
         MemoryError(),
         RuntimeError("[enforce] can't allocate memory: 8 bytes"),
+        RuntimeError("could not create a primitive"),
         ImportError("a.so: failed to map segment from shared object"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         wrapped(MemoryError()),

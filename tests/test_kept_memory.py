@@ -15,7 +15,9 @@ from pucl.numerics.memory import kept_memory
 from pucl.training import TrainConfig, pretrain
 
 CPU = torch.device("cpu")
-glibc = pytest.mark.skipif(memory._glibc() is None, reason="the memory of this system is not managed by glibc alone")
+needs_glibc = pytest.mark.skipif(
+    memory.glibc() is None, reason="the memory of this system is not managed by glibc alone"
+)
 
 
 def faults() -> int:
@@ -32,7 +34,7 @@ def resident() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-@glibc
+@needs_glibc
 @pytest.mark.slow
 def test_a_training_asks_for_its_memory_once(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(640, 1, 33, 33)
@@ -40,13 +42,13 @@ def test_a_training_asks_for_its_memory_once(monkeypatch: pytest.MonkeyPatch) ->
     before = faults()
     train(x)
     kept = faults() - before
-    monkeypatch.setattr(memory, "_glibc", lambda: None)
+    monkeypatch.setattr(memory, "glibc", lambda: None)
     before = faults()
     train(x)
     assert kept < (faults() - before) / 3
 
 
-@glibc
+@needs_glibc
 def test_memory_is_given_back_afterwards() -> None:
     before = resident()
     with kept_memory(CPU):
@@ -55,16 +57,16 @@ def test_memory_is_given_back_afterwards() -> None:
     assert resident() < before + 100
 
 
-@glibc
+@needs_glibc
 @pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])
 def test_people_who_set_their_memory_keep_what_they_set(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "")
-    assert memory._glibc() is None
+    assert memory.glibc() is None
     with kept_memory(CPU):
         pass
 
 
-@glibc
+@needs_glibc
 @pytest.mark.slow
 def test_it_is_given_back_when_a_training_is_stopped() -> None:
     x, during = torch.rand(128, 1, 48, 48), []
@@ -83,7 +85,7 @@ def test_it_is_given_back_when_a_training_is_stopped() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems manage memory otherwise")
 def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda _name: object())
-    assert memory._glibc() is None
+    assert memory.glibc() is None
 
 
 def test_embeddings_do_not_depend_on_how_many_images_go_through_together() -> None:

@@ -25,7 +25,7 @@ def kept_memory(device: torch.device) -> Iterator[None]:
     Nothing on a GPU, without glibc, or where variables such as MALLOC_ARENA_MAX say how memory is managed. The setting
     is that of the process.
     """
-    library = _glibc() if device.type == "cpu" else None
+    library = glibc() if device.type == "cpu" else None
     if library is None:
         yield
         return
@@ -40,7 +40,7 @@ def kept_memory(device: torch.device) -> Iterator[None]:
         library.malloc_trim(0)
 
 
-def _glibc() -> ctypes.CDLL | None:
+def glibc() -> ctypes.CDLL | None:
     """The C library, if it is one whose memory can be set."""
     if sys.platform != "linux" or any(name.startswith(SETTINGS) for name in os.environ):
         return None
