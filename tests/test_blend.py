@@ -207,7 +207,9 @@ def test_a_model_folder_holds_a_blend_and_refuses_a_changed_one(tmp_path: Path) 
         tensors = {**model.head.to_parts().tensors, name: value}
         (folder / "head.safetensors").write_bytes(save(tensors))
         resign(folder)
-        with pytest.raises(InputError, match=r"^pucl.load_model: the stored head cannot be used: .*(finite|trees)"):
+        with pytest.raises(
+            InputError, match=r"^pucl.load_model, .*model: the stored head cannot be used: .*(finite|trees)"
+        ):
             load_model(folder)
 
 

@@ -58,16 +58,16 @@ def test_from_a_list_of_negatives_to_a_report(pucl: Command, reviewed: Path) -> 
     [
         (
             "r299\nr7\n",
-            "--negatives must be rows that are not labelled positives; got r7, which is a labelled positive",
+            ": --negatives must be rows that are not labelled positives; got r7, which is a labelled positive",
         ),
-        ("r299\nr300\n", "--negatives must be ids of the data; got 1 unknown, first 'r300'"),
+        ("r299\nr300\n", ", negative.txt: --negatives must be ids of the data; got 1 unknown, first 'r300'"),
         (
             "".join(f"r{i}\n" for i in range(LABELLED, ROWS)),
-            "--negatives must be few enough to leave 2 unlabelled rows or more; got 260, which leave 0",
+            ": --negatives must be few enough to leave 2 unlabelled rows or more; got 260, which leave 0",
         ),
         (
             "".join(f"r{i}\n" for i in range(LABELLED + 1, ROWS)),
-            "--negatives must be few enough to leave 2 unlabelled rows or more; got 259, which leave 1",
+            ": --negatives must be few enough to leave 2 unlabelled rows or more; got 259, which leave 1",
         ),
     ],
 )
@@ -75,7 +75,7 @@ def test_negatives_that_cannot_be(pucl: Command, reviewed: Path, listed: str, me
     Path("negative.txt").write_text(listed, encoding="utf-8")
     before = sorted(Path().iterdir())
     run = pucl("fit", str(reviewed), *READ, *LINEAR, "--negatives", "negative.txt", "--out", "model")
-    assert (run.code, run.out) == (2, "") and run.err.startswith(f"pucl fit: {message}") and run.err.count("\n") == 1
+    assert (run.code, run.out) == (2, "") and run.err.startswith(f"pucl fit{message}") and run.err.count("\n") == 1
     assert sorted(Path().iterdir()) == before
 
 

@@ -109,8 +109,12 @@ def test_a_trial_tells_failures_from_refusals() -> None:
     def refuses(_x: Any, _s: Any) -> Any:
         raise InputError("must be better", owner="test", argument="x")
 
+    class LongError(InputError):
+        def __str__(self) -> str:
+            return "must be better\nmuch better"
+
     def refuses_at_length(_x: Any, _s: Any) -> Any:
-        raise InputError("must be better\nmuch better", owner="test", argument="x")
+        raise LongError("must be better", owner="test", argument="x")
 
     assert ends(refuses) == REFUSED
     assert ends(refuses_at_length) == FAILED
