@@ -29,7 +29,7 @@ ERRORS_SAME, ERRORS_OTHER = 1.0, 2.0  # standard errors by which a candidate mus
 CPU = Device("cpu")
 TUNED = ", fine-tuned on "  # in the name of an encoder that was
 AVERAGE, BLEND = "average", "blend"  # labeller and head of averaged rankers
-ALL_FOLDS_UP_TO = 3000  # rows up to which every fold is judged whose labels the embedding never saw
+ALL_FOLDS_UP_TO, TWO_FOLDS_UP_TO = 3000, 10_000  # rows up to which all folds, or two, are judged of those never seen
 
 
 class Recipe(NamedTuple):
@@ -187,7 +187,8 @@ def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candida
         if key not in encoded or (key == RAW and plan.averages and (plan.settled or plan.schema.kind == "table")):
             continue
         unseen = folds if key == RAW and not images else folds[: plan.hidden_folds]
-        judged_on = unseen if len(plan.rows) <= ALL_FOLDS_UP_TO else folds[:1]
+        n = len(plan.rows)
+        judged_on = unseen if n <= ALL_FOLDS_UP_TO else unseen[: 2 if n <= TWO_FOLDS_UP_TO else 1]
         z, seen = encoded[key].z, encoded[key].seen_by_encoder
         candidates += [
             Candidate(
@@ -261,8 +262,8 @@ def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLab
 def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_], negative: NDArray[np.bool_] | None = None) -> int:
     """The number of the candidate to take: the first, unless a later one ranks P above U better by more than noise.
 
-    Compared by the AUC of P against U, on the rows that both were judged on. Another embedding must win by more
-    standard errors (`ERRORS_OTHER`): few positives are hidden, and a trained encoder never saw those that judge it.
+    Compared by the AUC of P against U, on the rows that both were judged on. A trained encoder must win by more
+    standard errors (`ERRORS_OTHER`): few positives are hidden, and it never saw those that judge it.
 
     Confirmed negatives are no part of U and do not count: where they were reviewed because they scored high, P against
     them would say how a candidate ranks such rows only.
@@ -286,5 +287,8 @@ def is_tuned(candidate: Candidate) -> bool:
 
 
 def errors_needed(one: Candidate, other: Candidate) -> float:
-    """The standard errors by which a candidate must win against one that comes before it."""
-    return ERRORS_SAME if one.encoder == other.encoder else ERRORS_OTHER
+    """The standard errors by which a candidate must win against one that comes before it.
+
+    Raw rows need no more against a trained encoder than against each other: they are simpler.
+    """
+    return ERRORS_SAME if one.encoder in (other.encoder, RAW) else ERRORS_OTHER
