@@ -62,6 +62,20 @@ def test_frames(library: str) -> None:
     np.testing.assert_array_equal(read(frame.drop("label", **_axis(library)), label=frame["label"]).s, S)
 
 
+def test_numbers_of_other_machines() -> None:
+    pd = pytest.importorskip("pandas")
+    plain = pd.DataFrame(
+        {"a": [0.5, np.nan, 3.0], "n": [1, 2, 3], "u": np.array([7, 8, 9], np.uint16), "c": ["x", "y", "x"]}
+    )
+    kinds = {"a": ">f8", "n": ">i4", "u": ">u2"}
+    expected = loaded(read(plain.assign(s=[1, 0, 0]), label="s")).values
+    for other in (plain.astype(kinds), plain.astype({"a": np.longdouble})):
+        values = loaded(read(other.assign(s=[1, 0, 0]), label="s")).values
+        assert other.dtypes["a"] != np.float64 and list(values) == list(expected)
+        for name, column in values.items():
+            np.testing.assert_array_equal(column, expected[name])
+
+
 def test_types_of_frames() -> None:
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     columns = {"c": pd.Categorical(["a", None]), "k": pd.Categorical([1, 2]), "t": pd.to_datetime(["2020", "2021"])}

@@ -11,6 +11,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pucl.data.own.batch import OWNER, PASS, need
 from pucl.data.own.columns import as_dates
 from pucl.data.own.room import check_room
@@ -79,6 +81,14 @@ def scan_file(path: Path, *, text: tuple[str, ...] = (), id_column: str | None =
         return replace(_named_once(scan), file=path.name)
 
 
+def _as_arrow_takes(frame: Any) -> Any:
+    """A pandas frame whose numbers have the byte order of this machine and 64 bits at most."""
+    kinds = {name: kind for name, kind in frame.dtypes.items() if isinstance(kind, np.dtype) and kind.kind in "iuf"}
+    native = {name: kind.newbyteorder("=") if kind.itemsize <= 8 else np.dtype("f8") for name, kind in kinds.items()}
+    changed = {name: kind for name, kind in native.items() if kind != kinds[name]}
+    return frame.astype(changed) if changed else frame
+
+
 def scan_frame(frame: Any, *, dates: bool = False, text: Sequence[str] = ()) -> Scan:
     """A pandas or polars frame, or an Arrow table; with `dates`, text that holds nothing but dates is taken as such.
 
@@ -87,7 +97,7 @@ def scan_frame(frame: Any, *, dates: bool = False, text: Sequence[str] = ()) -> 
     pa = need("pyarrow", "a frame")
     try:
         if hasattr(frame, "iloc"):
-            table = pa.Table.from_pandas(frame.rename(columns=str), preserve_index=False)
+            table = pa.Table.from_pandas(_as_arrow_takes(frame.rename(columns=str)), preserve_index=False)
         else:
             table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
     except (pa.ArrowException, TypeError, ValueError) as error:
