@@ -118,6 +118,13 @@ class Browser:
         self.send("Page.navigate", url=path.resolve().as_uri())
         self.wait("document.readyState === 'complete' && document.documentElement.dataset.ready === 'true'")
 
+    def reload(self) -> None:
+        """Load the page again in its process; another one may read what is stored before this one has written it."""
+        self.ask("document.documentElement.dataset.ready = 'before'")
+        self.events.clear()
+        self.send("Page.reload")
+        self.wait("document.readyState === 'complete' && document.documentElement.dataset.ready === 'true'")
+
     def ask(self, expression: str) -> Any:
         """The value of an expression on the page; promises are awaited."""
         answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

@@ -1,6 +1,7 @@
 """A few damaged and hostile files for every reader; `make fuzz` tries many. And that the trials see what goes wrong."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -89,7 +90,7 @@ def writes(folder: Path) -> Any:
         (lambda _: int("x" * 900), FOUND, "ValueError"),
         (two_lines, FOUND, "more than one line"),
         (warns, FOUND, "FutureWarning: deprecated"),
-        (grows, FOUND, "took 90 MB"),
+        (grows, FOUND, r"took (8[5-9]|9[0-5]) MB"),
         (hangs, FOUND, "took too long"),
         (dies, FOUND, "died: SIGABRT"),
         (writes, FOUND, "does writes "),
@@ -119,7 +120,7 @@ def test_the_trials_see_what_goes_wrong(read: Any, end: str, why: str, tmp_path:
     reader = Reader("mine", lambda _: (), read, {"only": lambda *_: {"x.txt": b"x"}}, memory=40 * MB, seconds=1)
     (outcome,) = trials(reader, (), 0, [0], place)
     assert (outcome.end, outcome.kind) == (end, "only")
-    assert why in outcome.why
+    assert re.search(why, outcome.why)
 
 
 def test_a_refusal_that_names_no_file_is_found(tmp_path: Path) -> None:
