@@ -33,7 +33,8 @@ from pucl.fitting.start import Start
 from pucl.metrics import evaluate
 from pucl.models.model import Model
 from pucl.models.schema import learn_schema
-from pucl.review.picking import STRATEGIES, pick
+from pucl.review.picking import pick
+from pucl.review.strategies import STRATEGIES
 from pucl.selection.scores import PUScores
 
 Bools = NDArray[np.bool_]

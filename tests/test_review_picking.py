@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from pucl.errors import InputError
-from pucl.review.picking import AGAIN, STRATEGIES, WHY, farthest, pick
+from pucl.review.picking import AGAIN, WHY, farthest, pick
+from pucl.review.strategies import STRATEGIES
 
 N = 60
 LOGITS = np.linspace(-3, 3, N)

@@ -23,13 +23,13 @@ from pucl.cli.options import (
     words,
 )
 from pucl.errors import Described, bad_argument, check_count
+from pucl.review.strategies import MIXED, STRATEGIES
 
 if TYPE_CHECKING:
     from pucl.review.loop import Round
 
 OWNER = "pucl review"
 ANSWERS = "Answers"  # a panel of --help
-STRATEGIES = ("likely", "doubtful", "different", "mixed", "random")
 N = 20
 
 
@@ -44,7 +44,7 @@ def review(
             "all that is known), mixed (these in turn), or random.",
             autocompletion=words(*STRATEGIES),
         ),
-    ] = "mixed",
+    ] = MIXED,
     n: Annotated[int, typer.Option(help="Rows on the sheet.")] = N,
     add: Annotated[
         list[Path] | None,

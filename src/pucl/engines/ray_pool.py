@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pucl import __version__
-from pucl.errors import Described, InputError, RunError, bad_argument, how_to_install
+from pucl.errors import Described, InputError, RunError, bad_argument, how_to_install, one_line
 
 RETRIES = 3  # how often a unit is given to another worker when one dies with it
 PATIENCE = 120.0  # seconds for the first worker to start
@@ -47,7 +47,7 @@ def connected(owner: str, address: str | None) -> Iterator[Any]:
         with _as_nice_as_the_caller():
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)
         raise RunError(f"{owner}: cannot use the Ray cluster at {address!r}: {reason}") from None
     try:
         yield ray
@@ -168,7 +168,7 @@ def _result(ray: Any, reference: Any) -> Any:
     except ray.exceptions.RayTaskError as error:
         return error.cause or RunError(" ".join(str(error).split())[-200:])
     except ray.exceptions.RayError as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)
         return RunError(f"{1 + RETRIES} workers died with it, perhaps for lack of memory: {reason}")
 
 

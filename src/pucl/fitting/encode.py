@@ -167,7 +167,7 @@ def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, vie
     plan.progress("pretraining", detail=f"{pretraining.config.epochs} epochs")
     labelled, options, unfinished = plan.labelled, plan.options, plan.unfinished
     where = None if unfinished is None else unfinished.pretraining
-    shown = labelled & (plan.fold >= plan.hidden_folds)
+    shown = plan.shown
     if views is not None:
         objective = make_objective(pretraining.objective, temperature=options.temperature, prior=prior)
         watch = Watch(on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None)

@@ -213,13 +213,6 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
     else:
         with torch.no_grad():
             logits = head(classifier.z).double().numpy()
-    shown = None if used.trained is None else _shown(plan)
+    shown = None if used.trained is None else plan.shown.numpy()
     said = None if plan.answered is None else plan.answered.numpy()
     return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said)
-
-
-def _shown(plan: FitPlan) -> NDArray[np.bool_]:
-    """The labelled rows that the encoder was trained with."""
-    if plan.start is not None and plan.start.shown is not None:
-        return plan.start.shown
-    return (plan.labelled & (plan.fold >= plan.hidden_folds)).numpy()

@@ -282,6 +282,11 @@ class FitPlan:
         """How many folds are hidden from the encoder: two, so that one can be judged with the labels of the other."""
         return 2 if self.n_folds >= 4 else 1
 
+    @property
+    def shown(self) -> Tensor:
+        """The labelled rows whose labels the encoder's training sees, (n,) bool."""
+        return self.labelled & (self.fold >= self.hidden_folds)
+
     def progress(self, stage: str, done: float = 0.0, detail: str = "", seconds: float | None = None) -> None:
         """Report how far a stage of the fit is."""
         if self.on_progress is not None:

@@ -100,7 +100,7 @@ def started(plan: FitPlan, start: Start | None) -> FitPlan:
 
 def kept_encoder(plan: FitPlan, start: Start) -> dict[str, Encoded]:
     """What the encoder of the model makes of the rows; the rows as they are too where rankers are averaged."""
-    model, shown = start.model, torch.from_numpy(np.asarray(start.shown))
+    model, shown = start.model, plan.shown
     z = embed(model.encoder, plan.features)
     auc, known = memorised(z, shown, plan.labelled & ~shown, seed=plan.options.seed)
     trained = Pretrained(model.encoder, [], [], torch.zeros_like(plan.labelled))

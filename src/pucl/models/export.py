@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.errors import Described, InputError, RunError, bad_argument, how_to_install
+from pucl.errors import Described, InputError, RunError, bad_argument, how_to_install, one_line
 from pucl.files import replace_file
 from pucl.models.graph import Graph, Trial, trial_rows
 from pucl.models.model import Model
@@ -110,7 +110,7 @@ def _check(runtime: Any, data: bytes, model: Model, graph: Graph) -> None:
     try:
         session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)
         raise RunError(f"{OWNER}: onnxruntime {runtime.__version__} cannot run the graph: {reason}") from None
     trial = trial_rows(model, graph, CHECKED)
     for some in (trial, trial.first()):

@@ -20,9 +20,10 @@ from pucl.review.answers import Standing, standing
 from pucl.review.changes import drift_of
 from pucl.review.drift import Drift
 from pucl.review.folder import log_of, next_sheet, working_in, write_sheet
-from pucl.review.picking import MIXED, RANDOM, Pick, check_strategy, pick
+from pucl.review.picking import Pick, check_strategy, pick
 from pucl.review.share import RANDOM_SHEET
 from pucl.review.sheet import as_page, as_table, sheet_rows
+from pucl.review.strategies import MIXED, RANDOM
 
 BATCH = 4096  # rows scored at a time
 

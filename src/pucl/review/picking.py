@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pucl.errors import check_count, unknown_name
+from pucl.review.strategies import DIFFERENT, DOUBTFUL, LIKELY, MIXED, RANDOM, STRATEGIES
 
-LIKELY, DOUBTFUL, DIFFERENT, MIXED, RANDOM = "likely", "doubtful", "different", "mixed", "random"
-STRATEGIES = (LIKELY, DOUBTFUL, DIFFERENT, MIXED, RANDOM)
 TURNS = (LIKELY, DOUBTFUL, DIFFERENT)  # of a mixture
 WHY: Mapping[str, str] = MappingProxyType({
     LIKELY: "most likely positive",

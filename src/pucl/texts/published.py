@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.errors import InputError
+from pucl.errors import InputError, one_line
 from pucl.texts import Arrays, Floats
 from pucl.weights import FILES, folder_of
 
@@ -75,7 +75,7 @@ class PublishedEncoder:
             except InputError:
                 raise
             except Exception as error:
-                text = " ".join(str(error).split())[:200]
+                text = one_line(error)
                 problem = f"this is no encoder of texts with weights in safetensors: {text}"
                 raise InputError(problem, owner=f"text encoder '{self.scheme}'") from None
 

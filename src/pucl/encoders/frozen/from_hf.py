@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pucl.encoders.preprocessing import Preprocess
 from pucl.encoders.shapes import Shape
-from pucl.errors import InputError, bad_argument
+from pucl.errors import InputError, bad_argument, one_line
 from pucl.weights import folder_of, need
 
 LOCAL = MappingProxyType({"local_files_only": True, "trust_remote_code": False})
@@ -51,7 +51,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
         body = transformers.AutoModel.from_pretrained(place, use_safetensors=True, **LOCAL)
         processor = transformers.AutoImageProcessor.from_pretrained(place, **LOCAL)
     except (OSError, ValueError) as error:
-        text = " ".join(str(error).split())[:200]
+        text = one_line(error)
         problem = f"'hf:{target}' cannot be used as an encoder of images (weights in safetensors only): {text}"
         raise InputError(problem, owner=owner) from None
     options: dict[str, Any] = {
