@@ -1,7 +1,7 @@
 """What a new fit changed: π, scores of hidden positives, labels, rows that are new, and answers that look wrong."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,11 +119,14 @@ def changes(fitted: FittedFiles, contradictions: Sequence[str] = (), *, seed: in
     content = load(data.rows)
     rows_before, rows_now = before.schema.encode(content), model.schema.encode(content)
     was, now = (_called(each, rows) for each, rows in ((before, rows_before), (model, rows_now)))
-    known = {**vars(found), "prior_before": before.record.prior}
-    known["auc_before"] = None if before.record.metrics is None else before.record.metrics.pu_auc
-    known |= {"to_positive": int((now & ~was).sum()), "to_negative": int((was & ~now).sum())}
-    known["drift"] = drift_of(before, data, rows_before, seed=seed)
-    return Changes(**known)
+    return replace(
+        found,
+        prior_before=before.record.prior,
+        auc_before=None if before.record.metrics is None else before.record.metrics.pu_auc,
+        to_positive=int((now & ~was).sum()),
+        to_negative=int((was & ~now).sum()),
+        drift=drift_of(before, data, rows_before, seed=seed),
+    )
 
 
 def _called(model: Model, rows: Tensor) -> NDArray[np.bool_]:
