@@ -46,7 +46,9 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     whose missing values are NaN), a list of texts, and embeddings. Tables and texts are ranked by trees, linear models
     and support vector machines whose ranks are averaged. On images, and on embeddings that these do not separate, it
     trains a contrastive encoder if there are enough rows, keeps it if it ranks hidden positives better than the raw
-    rows do, and fits a head to the pseudo-labels of all rows. `choices_` and `summary()` say what it picked and why.
+    rows do, and fits a head to the pseudo-labels of all rows. Colour images of 32 pixels or more first go through
+    ``"efficientnet_lite0"`` where its weights are installed; if that separates the classes, nothing is trained,
+    otherwise the better of both is kept. `choices_` and `summary()` say what it picked and why.
 
     Args:
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None to

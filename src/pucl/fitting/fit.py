@@ -3,6 +3,7 @@
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +17,24 @@ from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare, with_share
 from pucl.fitting.encode import encode, within_time
-from pucl.fitting.front import FROZEN, Front, front_of, whole_network, with_front
+from pucl.fitting.front import AS_REQUESTED, FROZEN, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan, plan_fit, plan_pretraining
 from pucl.fitting.progress import OnProgress
 from pucl.fitting.project import PROJECTION
+from pucl.fitting.published import (
+    NETWORK,
+    WHY,
+    better_of,
+    is_tried,
+    separates,
+    took,
+    with_hint,
+    without_training,
+)
 from pucl.fitting.recording import record_fit
 from pucl.fitting.resuming import Resumable, no_empty_leftovers, open_unfinished
-from pucl.fitting.start import Start, kept_encoder, started
+from pucl.fitting.start import Start, kept_encoder, like_before, started
 from pucl.fitting.text_views import VIEW, on_texts, with_reason
 from pucl.fitting.tune import Classifier, tune
 from pucl.labels import check_answers, check_labels, check_negatives
@@ -80,7 +91,8 @@ def fit(
     one at a time (with many rows the first only), are hidden from the heads that are compared. The candidate that ranks
     hidden positives highest is fitted again to all rows with all labels. If the encoder has memorised the labelled rows
     it was trained with, only the hidden ones stand for the positives. Tables and vectors are ranked by fast models
-    first; where these separate the classes, nothing slower is tried.
+    first; where these separate the classes, nothing slower is tried. So are the vectors that a network with published
+    weights makes of colour images, where it is installed; if an encoder is trained too, the better of both is kept.
 
     Confirmed negatives are dealt out evenly, too, and are no part of U. Labels, π, scores and thresholds use them; the
     training of the encoder takes them for unlabelled rows, since the objectives have no term for negatives.
@@ -100,25 +112,55 @@ def fit(
             the result is safe.
         views: of texts, on which a projection is to be trained, (n, v, d); see `text_views`.
     """
+    began, where = time.perf_counter(), pick_device(device)
+    options = options if start is None else like_before(options, start.model)
+    one = partial(_fit_once, rows, Known(s, negative, answers), schema, device=where, start=start, views=views)
+    tried = start is None and is_tried(rows, schema, options, where)
+    if not tried:
+        alone = one(options, on_progress=on_progress, resumable=resumable, spent=time.perf_counter() - began)
+        return with_hint(alone, schema, options)
+    network = one(replace(options, encoder=NETWORK), on_progress=on_progress, why=WHY)
+    observed = check_labels(s, n_rows=len(rows), owner=options.owner)
+    confirmed = check_negatives(negative, observed, len(rows), options.owner)
+    if separates(network, observed, confirmed, options.seed):
+        return without_training(network)
+    other = one(options, on_progress=on_progress, resumable=resumable, spent=time.perf_counter() - began)
+    return took(better_of(network, other, observed, confirmed), time.perf_counter() - began)
+
+
+def _fit_once(
+    rows: Tensor,
+    known: "Known",
+    schema: Schema,
+    options: FitOptions,
+    *,
+    device: torch.device,
+    start: Start | None,
+    views: Tensor | None,
+    on_progress: OnProgress | None,
+    resumable: Resumable | None = None,
+    why: str = AS_REQUESTED,
+    spent: float = 0.0,
+) -> FitResult:
+    """The fit with the encoder of the options: `why` it was chosen, and the seconds `spent` before."""
     began = time.perf_counter()
-    where = pick_device(device)
     unfinished = None
     if resumable is not None:
-        observed = check_labels(s, n_rows=len(rows), owner=options.owner)
-        confirmed = check_negatives(negative, observed, len(rows), options.owner)
-        said = check_answers(answers, observed, confirmed, len(rows), options.owner)
-        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where, answered=said)
+        observed = check_labels(known.s, n_rows=len(rows), owner=options.owner)
+        confirmed = check_negatives(known.negative, observed, len(rows), options.owner)
+        said = check_answers(known.answers, observed, confirmed, len(rows), options.owner)
+        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, device, answered=said)
     with no_empty_leftovers(unfinished):
-        known = Known(s, negative, answers)
-        plan, front = _planned(rows, known, schema, options, where, on_progress, views)
-        plan = replace(started(plan, start), unfinished=unfinished)
+        plan, front = _planned(rows, known, schema, options, device, on_progress, views)
+        deadline = None if plan.deadline is None else plan.deadline - spent
+        plan = replace(started(plan, start), unfinished=unfinished, deadline=deadline)
         compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
         compares = compares or plan.start is not None
         with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
             result = _stages(plan, front, views if front is None else front.views, began, compares=compares)
     if front is None:
         return result
-    return replace(result, model=replace(result.model, record=with_front(result.model.record, front, options)))
+    return replace(result, model=replace(result.model, record=with_front(result.model.record, front, options, why=why)))
 
 
 def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: float, *, compares: bool) -> FitResult:

@@ -22,6 +22,7 @@ from pucl.training.pretraining import default_view
 from pucl.views import make_view
 
 FROZEN, HEAD, ALL = "frozen", "head", "all"  # how far an encoder is tuned; or AUTO
+AS_REQUESTED = "as requested"
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,8 @@ def front_of(
     return Front(encoder, schema, tune, vectors, views)
 
 
-def with_front(record: FitRecord, front: Front, options: FitOptions) -> FitRecord:
-    """The record of a fit of vectors as one of the rows: their kind, the encoder, and why."""
+def with_front(record: FitRecord, front: Front, options: FitOptions, *, why: str = AS_REQUESTED) -> FitRecord:
+    """The record of a fit of vectors as one of the rows: their kind, the encoder, and `why` it was taken."""
     name, choices = front.encoder.name, record.choices
     names = ((f"{RAW} + ", f"{name} + "), (f"{TRAINED} + ", f"{name} + {PROJECTION} + "))
 
@@ -110,9 +111,9 @@ def with_front(record: FitRecord, front: Front, options: FitOptions) -> FitRecor
             text = text.replace(old, new)
         return text
 
-    why = [f"Encoder {name}: as requested, used as it came; {front.vectors.shape[1]:,} numbers a row."]
+    first = [f"Encoder {name}: {why}, used as it came; {front.vectors.shape[1]:,} numbers a row."]
     if options.fine_tune:
-        why.append("No fine-tuning: the encoder is frozen; tune='all' trains it.")
+        first.append("No fine-tuning: the encoder is frozen; tune='all' trains it.")
     left_out = ("No pretraining", "Raw rows: reduced") if choices.training is None else ()
     reasons = [renamed(reason) for reason in record.reasons if not reason.startswith(left_out)]
     return replace(
@@ -120,7 +121,7 @@ def with_front(record: FitRecord, front: Front, options: FitOptions) -> FitRecor
         kind=front.schema.kind,
         choices=replace(choices, encoder=name if choices.training is None else f"{name} + {choices.encoder}"),
         candidates=tuple(replace(each, name=renamed(each.name)) for each in record.candidates),
-        reasons=(*why, *reasons),
+        reasons=(*first, *reasons),
     )
 
 

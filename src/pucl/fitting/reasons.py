@@ -10,6 +10,7 @@ from pucl.fitting.compare import Comparison, Judged, errors_needed, is_tuned
 from pucl.fitting.encode import TRAINED, Encoded
 from pucl.fitting.plan import FEWEST, FEWEST_LABELLED, FEWEST_VECTORS, FitPlan, name_of
 from pucl.numerics.auc import Floats, auc, auc_difference
+from pucl.ranking.bags import Bools
 from pucl.selection.scores import Estimate
 
 
@@ -32,10 +33,10 @@ class Contest:
     n_u: int
 
 
-def contest_of(plan: FitPlan, other: Floats, chosen: Floats) -> Contest | None:
+def contest_of(labelled: Bools, unlabelled: Bools, other: Floats, chosen: Floats) -> Contest | None:
     """Two candidates by their logits (n,), NaN where a row was not judged; None where they share no rows."""
     shared = np.isfinite(other) & np.isfinite(chosen)
-    p, u = shared & plan.labelled.numpy(), shared & plan.unlabelled.numpy()
+    p, u = shared & labelled, shared & unlabelled
     if not p.any() or not u.any():
         return None
     theirs, ours = (other[p], other[u]), (chosen[p], chosen[u])
@@ -111,13 +112,20 @@ def _why_no_pretraining(plan: FitPlan) -> str:
 
 def _about_rivals(plan: FitPlan, comparison: Comparison) -> list[str]:
     """What the chosen candidate was compared with: by what, on which rows, and what decided."""
-    others = [(number, each) for number, each in enumerate(comparison.judged) if number != comparison.best]
-    return [_about_rival(plan, comparison, number, each) for number, each in others]
+    chosen, labelled, unlabelled = comparison.chosen, plan.labelled.numpy(), plan.unlabelled.numpy()
+    later_won = not is_tuned(chosen.candidate)  # a tuned one is kept for what was asked
+    return [
+        about_rival(
+            contest_of(labelled, unlabelled, each.logits, chosen.logits), chosen, each,
+            lost_before=later_won and comparison.best > number,
+        )
+        for number, each in enumerate(comparison.judged)
+        if number != comparison.best
+    ]  # fmt: skip
 
 
-def _about_rival(plan: FitPlan, comparison: Comparison, number: int, other: Judged) -> str:
-    chosen = comparison.chosen
-    contest = contest_of(plan, other.logits, chosen.logits)
+def about_rival(contest: Contest | None, chosen: Judged, other: Judged, *, lost_before: bool) -> str:
+    """Why the chosen candidate was taken and not another one, which may have lost to a third before."""
     names = f"{chosen.candidate.name} rather than {other.candidate.name}"
     if contest is None:
         return f"{names}: no hidden positives were judged by both."
@@ -128,7 +136,7 @@ def _about_rival(plan: FitPlan, comparison: Comparison, number: int, other: Judg
         return f"{figures} ({-gain.value:+.3f} ± {gain.error:.3f})."
     higher = f"{figures}. The other is higher by {gain.value:.3f} ± {gain.error:.3f}"
     needed = errors_needed(other.candidate, chosen.candidate)
-    if gain.value > needed * gain.error or (comparison.best > number and not is_tuned(chosen.candidate)):
+    if gain.value > needed * gain.error or lost_before:
         return f"{higher}, but lost to a third candidate before."
     enough = "one standard error" if needed == 1 else f"{needed:g} standard errors"
     return f"{higher}, not more than the {enough} that it needs to replace {_what_is_kept(chosen, other)}."

@@ -13,7 +13,7 @@ from pucl.fitting.encode import Encoded
 from pucl.fitting.importance import column_importance
 from pucl.fitting.label import Labels
 from pucl.fitting.plan import FitPlan, name_of
-from pucl.fitting.reasons import contest_of, reasons_of
+from pucl.fitting.reasons import Contest, contest_of, reasons_of
 from pucl.fitting.tune import Classifier
 from pucl.labels import FEWEST_UNLABELLED
 from pucl.models.record import CandidateScores, Choices, EpochRecord, FitRecord, RowCounts, within_bounds
@@ -136,7 +136,7 @@ def _scored(plan: FitPlan, judged: Judged, prior: PriorEstimate, comparison: Com
     hidden = Hidden.of(plan, judged)
     scores = _scores(hidden, prior)
     chosen = judged is comparison.chosen
-    contest = None if chosen else contest_of(plan, judged.logits, comparison.chosen.logits)
+    contest = None if chosen else _contest(plan, judged.logits, comparison)
     return CandidateScores(
         judged.candidate.name,
         chosen,
@@ -149,7 +149,7 @@ def _scored(plan: FitPlan, judged: Judged, prior: PriorEstimate, comparison: Com
 
 def _ranked(plan: FitPlan, ranked: Ranked, comparison: Comparison) -> CandidateScores:
     """One of the averaged rankers, judged by its out-of-sample scores."""
-    contest = contest_of(plan, ranked.score, comparison.chosen.logits)
+    contest = _contest(plan, ranked.score, comparison)
     return CandidateScores(
         ranked.name,
         pu_auc=Estimate(ranked.area, ranked.error),
@@ -157,6 +157,10 @@ def _ranked(plan: FitPlan, ranked: Ranked, comparison: Comparison) -> CandidateS
         difference=None if contest is None else contest.gain,
         hidden=int(plan.labelled.sum()),
     )
+
+
+def _contest(plan: FitPlan, other: NDArray[np.float64], comparison: Comparison) -> Contest | None:
+    return contest_of(plan.labelled.numpy(), plan.unlabelled.numpy(), other, comparison.chosen.logits)
 
 
 def _rivals(plan: FitPlan, judged: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:

@@ -12,10 +12,11 @@ from pucl.encoders.embedding import embed
 from pucl.encoders.plain import RAW
 from pucl.errors import Described, bad_argument, some
 from pucl.fitting.encode import TRAINED, Encoded, encode_raw
-from pucl.fitting.plan import FitOptions, FitPlan, PretrainingPlan
+from pucl.fitting.plan import AUTO, FitOptions, FitPlan, PretrainingPlan
 from pucl.models.evidence import keys_of
 from pucl.models.model import Model
 from pucl.ranking.bags import Bools
+from pucl.registry import entries
 from pucl.selection.diagnostics import memorised
 from pucl.training.config import TrainConfig
 from pucl.training.pretraining import Pretrained
@@ -43,7 +44,7 @@ def start_from(model: Model, data: OwnData, options: FitOptions) -> Start:
         got = f"one with {some(missing)}" if missing else f"one without {some(new)}"
         raise bad_argument(owner, ARGUMENT, "a model of the columns of the data", Described(got))
     choices = model.record.choices
-    if model.front is not None and options.encoder != model.front.name:
+    if model.front is not None and like_before(options, model).encoder != model.front.name:
         asked = f"left out, or given with the encoder of that model ({model.front.name})"
         raise bad_argument(owner, ARGUMENT, asked, Described(f"encoder {options.encoder!r}"))
     if choices.training is None:
@@ -63,6 +64,14 @@ def start_from(model: Model, data: OwnData, options: FitOptions) -> Start:
         rows = Described(f"{int(shown.sum()):,} of {int(data.s.sum()):,} labelled rows (rows are known by their ids)")
         raise bad_argument(owner, ARGUMENT, "a model whose encoder was trained with some of the labelled rows", rows)
     return Start(model, shown)
+
+
+def like_before(options: FitOptions, model: Model) -> FitOptions:
+    """The options with the encoder in front of a model, where none was chosen and its weights come with a package."""
+    front = model.front
+    if front is None or options.encoder != AUTO or front.name not in entries("encoders"):
+        return options
+    return replace(options, encoder=front.name)
 
 
 def started(plan: FitPlan, start: Start | None) -> FitPlan:

