@@ -17,7 +17,7 @@ from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import calibrate_head
 from pucl.fitting.compare import Judged, compare, with_share
 from pucl.fitting.encode import encode, within_time
-from pucl.fitting.front import AS_REQUESTED, FROZEN, Front, front_of, whole_network, with_front
+from pucl.fitting.front import AS_REQUESTED, FROZEN, KEPT, Front, front_of, whole_network, with_front
 from pucl.fitting.label import Labels, label
 from pucl.fitting.plan import AUTO, FitOptions, FitPlan, plan_fit, plan_pretraining
 from pucl.fitting.progress import OnProgress
@@ -113,11 +113,13 @@ def fit(
         views: of texts, on which a projection is to be trained, (n, v, d); see `text_views`.
     """
     began, where = time.perf_counter(), pick_device(device)
-    options = options if start is None else like_before(options, start.model)
+    kept = options if start is None else like_before(options, start.model)
+    options, why = kept, AS_REQUESTED if kept == options else KEPT
     one = partial(_fit_once, rows, Known(s, negative, answers), schema, device=where, start=start, views=views)
     tried = start is None and is_tried(rows, schema, options, where)
     if not tried:
-        alone = one(options, on_progress=on_progress, resumable=resumable, spent=time.perf_counter() - began)
+        spent = time.perf_counter() - began
+        alone = one(options, on_progress=on_progress, resumable=resumable, why=why, spent=spent)
         return with_hint(alone, schema, options)
     network = one(replace(options, encoder=NETWORK), on_progress=on_progress, why=WHY)
     observed = check_labels(s, n_rows=len(rows), owner=options.owner)

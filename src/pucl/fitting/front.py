@@ -22,7 +22,7 @@ from pucl.training.pretraining import default_view
 from pucl.views import make_view
 
 FROZEN, HEAD, ALL = "frozen", "head", "all"  # how far an encoder is tuned; or AUTO
-AS_REQUESTED = "as requested"
+AS_REQUESTED, KEPT = "as requested", "kept from the model that this fit started from"  # why it was taken
 
 
 @dataclass(frozen=True)
