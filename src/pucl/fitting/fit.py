@@ -47,6 +47,7 @@ class FitResult:
         history: the epochs of the encoder's training.
         shown: labelled rows that the encoder was trained with, (n,); None if none was trained.
         answered: what reviewers said, 1 or −1, and 0 where they said nothing, (n,); None without answers.
+        extra: answered rows that a random sample of U was given besides, (n,); None without any.
     """
 
     model: Model
@@ -57,6 +58,7 @@ class FitResult:
     history: list[Epoch]
     shown: NDArray[np.bool_] | None = None
     answered: NDArray[np.int8] | None = None
+    extra: NDArray[np.bool_] | None = None
 
 
 @torch.enable_grad()  # whatever the caller's mode is, or what an interrupted call has left of one
@@ -68,6 +70,7 @@ def fit(
     *,
     negative: Any = None,
     answers: Any = None,
+    extra: NDArray[np.bool_] | None = None,
     start: Start | None = None,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
@@ -93,6 +96,8 @@ def fit(
         negative: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
         answers: of reviewers to rows that a model picked: 1 (positive), 0 (negative) or NaN (no answer), (n,). They
             train rankers and heads; π, scores and thresholds take these rows for unlabelled ones.
+        extra: answered rows that a random sample of U was given besides, (n,). They train rankers and heads; wherever
+            rows are counted they are left out.
         start: an encoder that is trained already, to be kept as it is.
         device: where to train; a GPU if there is one.
         on_progress: called with how far the stages are.
@@ -107,9 +112,9 @@ def fit(
         observed = check_labels(s, n_rows=len(rows), owner=options.owner)
         confirmed = check_negatives(negative, observed, len(rows), options.owner)
         said = check_answers(answers, observed, confirmed, len(rows), options.owner)
-        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where, answered=said)
+        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where, answered=said, extra=extra)
     with no_empty_leftovers(unfinished):
-        known = Known(s, negative, answers)
+        known = Known(s, negative, answers, extra)
         plan, front = _planned(rows, known, schema, options, where, on_progress, views)
         plan = replace(started(plan, start), unfinished=unfinished)
         compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
@@ -137,11 +142,12 @@ def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: flo
 
 
 class Known(NamedTuple):
-    """What is known of the rows: s, confirmed negatives and answers of reviewers, as the user gave them."""
+    """What is known of the rows: s, confirmed negatives and answers as the user gave them, and extra rows."""
 
     s: Any
     negative: Any
     answers: Any
+    extra: NDArray[np.bool_] | None
 
 
 def _planned(
@@ -172,8 +178,8 @@ def _planned(
     trained = None
     if front.tune != FROZEN:
         asked = replace(inner, encoder=PROJECTION)
-        n_p = int(plan.labelled.sum())
-        trained = plan_pretraining(asked, front.inner_schema, len(rows), n_p, device)
+        n, n_p = int(plan.counted.sum()), int(plan.labelled.sum())
+        trained = plan_pretraining(asked, front.inner_schema, n, n_p, device)
     return replace(plan, pretraining=trained), front
 
 
@@ -184,15 +190,17 @@ def _planned_on_views(
     inner = on_texts(options)
     plan = _plan(rows, known, schema, inner, device, report)
     asked = replace(inner, encoder=PROJECTION, view=VIEW)
-    trained = plan_pretraining(asked, schema, len(rows), int(plan.labelled.sum()), device)
+    trained = plan_pretraining(asked, schema, int(plan.counted.sum()), int(plan.labelled.sum()), device)
     return replace(plan, pretraining=None if trained is None else with_reason(trained))
 
 
 def _plan(
     rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
 ) -> FitPlan:
-    s, negative, answers = known
-    return plan_fit(rows, s, schema, options, device, negative=negative, answers=answers, on_progress=report)
+    s, negative, answers, extra = known
+    return plan_fit(
+        rows, s, schema, options, device, negative=negative, answers=answers, extra=extra, on_progress=report
+    )
 
 
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:
@@ -214,5 +222,5 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
         with torch.no_grad():
             logits = head(classifier.z).double().numpy()
     shown = None if used.trained is None else plan.shown.numpy()
-    said = None if plan.answered is None else plan.answered.numpy()
-    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said)
+    said, extra = (None if each is None else each.numpy() for each in (plan.answered, plan.extra))
+    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said, extra)
