@@ -22,7 +22,7 @@ from pucl.fitting.plan import AUTO, FitOptions, FitPlan, plan_fit, plan_pretrain
 from pucl.fitting.progress import OnProgress
 from pucl.fitting.project import PROJECTION
 from pucl.fitting.recording import record_fit
-from pucl.fitting.resuming import Resumable, no_empty_leftovers, open_unfinished
+from pucl.fitting.resuming import Resumable, Unfinished, no_empty_leftovers, open_unfinished
 from pucl.fitting.start import Start, kept_encoder, started
 from pucl.fitting.text_views import VIEW, on_texts, with_reason
 from pucl.fitting.tune import Classifier, tune
@@ -107,14 +107,9 @@ def fit(
     """
     began = time.perf_counter()
     where = pick_device(device)
-    unfinished = None
-    if resumable is not None:
-        observed = check_labels(s, n_rows=len(rows), owner=options.owner)
-        confirmed = check_negatives(negative, observed, len(rows), options.owner)
-        said = check_answers(answers, observed, confirmed, len(rows), options.owner)
-        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where, answered=said, extra=extra)
+    known = Known(s, negative, answers, extra)
+    unfinished = None if resumable is None else _opened(resumable, rows, known, options, where)
     with no_empty_leftovers(unfinished):
-        known = Known(s, negative, answers, extra)
         plan, front = _planned(rows, known, schema, options, where, on_progress, views)
         plan = replace(started(plan, start), unfinished=unfinished)
         compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
@@ -148,6 +143,14 @@ class Known(NamedTuple):
     negative: Any
     answers: Any
     extra: NDArray[np.bool_] | None
+
+
+def _opened(resumable: Resumable, rows: Tensor, known: Known, options: FitOptions, device: torch.device) -> Unfinished:
+    """Where the fit saves itself, and what it has saved before an interruption."""
+    observed = check_labels(known.s, n_rows=len(rows), owner=options.owner)
+    confirmed = check_negatives(known.negative, observed, len(rows), options.owner)
+    said = check_answers(known.answers, observed, confirmed, len(rows), options.owner)
+    return open_unfinished(resumable, rows, observed, confirmed, options, device, answered=said, extra=known.extra)
 
 
 def _planned(

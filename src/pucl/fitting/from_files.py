@@ -80,13 +80,12 @@ def fit_reviewed_files(
         reading: how to read it.
         options: what the user chose.
         max_rows: the largest number of rows to learn from: all labelled positives and confirmed negatives, and a
-            random sample of the others, see `read_rows`; chosen by memory and time when not given. Answered rows that
-            are not drawn teach, too, and do not count.
+            random sample of the others, see `read_rows`; chosen by memory and time when not given.
         device: where to train.
         command: the command line, for the report.
         on_progress: called with how far the stages are.
         resumable: where the fit saves itself, see `pucl.fitting.fit.fit`.
-        answers: what reviewers said of rows that a model picked, by id.
+        answers: what reviewers said of rows that a model picked, by id; those outside of a sample teach, too.
         before: a model whose encoder is kept, see `start_from`.
     """
     pick_device(device)  # before anything is read
@@ -94,14 +93,9 @@ def fit_reviewed_files(
     tell(0)
     with _recorded_warnings() as texts:
         data, sampling = read_rows(
-            source,
-            reading,
-            max_rows,
-            seed=options.seed,
-            time_limit=options.time_limit,
-            also=answers or (),
+            source, reading, max_rows, seed=options.seed, time_limit=options.time_limit, also=answers or (),
             on_rows=tell,
-        )
+        )  # fmt: skip
         said = None if answers is None else answers_of(data, answers, options.owner)
         start = None if before is None else start_from(before, data, options)
         content = load(data.rows)
