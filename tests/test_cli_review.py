@@ -175,7 +175,8 @@ def test_answers_to_rows_that_are_gone_or_labelled_are_told(fitted: Command) -> 
     other = next(row["id"] for row in rows if row["known"] == "0")
     Path("a.csv").write_text(f"id,answer\n{other},no\ngone,yes\n{positive},no\n", encoding="utf-8")
     run = fitted(*FIT, *QUICK, "--answers", "a.csv", "--out", "m2")
-    assert run.code == 0 and "1 of 3 answers are left out: no such row is in the data, first 'gone'" in run.err
+    told = "1 of 3 answers are left out: no such row without a label is in the data, first 'gone'"
+    assert run.code == 0 and told in run.err
     assert f"answers that contradict a label of the data are left out, the label stands: {positive}" in run.err
     assert "Answers that count: 1\n" in run.out
 

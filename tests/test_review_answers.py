@@ -120,6 +120,24 @@ def test_adding_twice_changes_nothing_and_what_was_taken_back_stays_so(tmp_path:
     assert [line.answer for line in log_of(folder, OWNER) if line.id == "a"] == ["asked", "positive", "withdrawn"]
 
 
+def test_numbers_that_a_spreadsheet_has_rewritten_are_known_on_their_sheet(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    asked(folder, "007", "1e5", "2.50", "08", "8.0", "x1")
+    asked(folder, "7", "100000", sheet="sheet-0002")
+    lines = "7,yes,sheet-0001\n100000,no,sheet-0001\n2.5,yes,sheet-0001\nx1,no,sheet-0001\n"
+    add_files(folder, [filled(tmp_path / "a.csv", f"id,answer,sheet\n{lines}")], OWNER)
+    assert said(folder) == {"007": True, "1e5": False, "2.50": True, "x1": False}
+    add_files(folder, [filled(tmp_path / "b.csv", "id,answer,sheet\n7,no,sheet-0002\n")], OWNER)
+    assert said(folder)["007"] is True and said(folder)["7"] is False
+    with pytest.raises(InputError, match="1 others: 8 .did a spreadsheet change the ids"):  # 08 or 8.0?
+        add_files(folder, [filled(tmp_path / "c.csv", "id,answer,sheet\n8,yes,sheet-0001\n")], OWNER)
+
+
+def test_an_id_is_taken_back_as_it_stands_in_a_sheet(tmp_path: Path) -> None:
+    asked(tmp_path / "r", "=1+1", "'=x")
+    assert take_back(tmp_path / "r", ["'=1+1", "'=x"], OWNER) == ["=1+1", "'=x"]
+
+
 def test_a_whole_sheet_is_taken_back(tmp_path: Path) -> None:
     asked(tmp_path, "a", "b")
     asked(tmp_path, "c", sheet="sheet-0002")

@@ -1,5 +1,6 @@
 """A sheet as CSV and as a page: hostile texts stay texts, nothing is loaded, and two keys are enough."""
 
+import codecs
 import csv
 import io
 import json
@@ -52,7 +53,7 @@ def test_hostile_texts_add_no_markup_to_the_page() -> None:
 def test_ids_come_back_from_the_table_and_no_cell_is_a_formula(tmp_path: Path) -> None:
     values = {name: name for name in (*WITHOUT_CONTROL, "answer", "ID")}
     table = as_table("sheet-0001", sheet_of(WITHOUT_CONTROL, values))
-    rows = list(csv.reader(io.StringIO(table.decode(), newline="")))
+    rows = list(csv.reader(io.StringIO(table.decode("utf-8-sig"), newline="")))
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+S", "@x"))]
     assert [name.strip().casefold() for name in rows[0]].count("answer") == 1
     for row in rows[1:]:
@@ -61,6 +62,11 @@ def test_ids_come_back_from_the_table_and_no_cell_is_a_formula(tmp_path: Path) -
     csv.writer(out).writerows(rows)
     (tmp_path / "s.csv").write_text(out.getvalue(), encoding="utf-8", newline="")
     assert [line.id for line in lines_of(tmp_path / "s.csv", "pucl review")] == list(WITHOUT_CONTROL)
+
+
+def test_spreadsheets_are_told_that_a_sheet_is_utf_8() -> None:
+    assert as_table("sheet-0001", sheet_of(["ünï"])).startswith(codecs.BOM_UTF8)
+    assert as_table("sheet-0001", sheet_of(["plain"])).startswith(b"id,answer")
 
 
 def test_texts_are_shown_whole_and_dates_as_dates() -> None:

@@ -2,7 +2,8 @@
 
 Such rows are no random sample. If "most likely positive" rows that were called positive left U or joined P, every
 figure that rests on counting would be wrong. So they stay part of U wherever rows are counted (π, scores, thresholds,
-calibration), and only rankers and heads learn from the answers.
+calibration), and only rankers and heads learn from the answers. Where U is a random sample of a larger file, answered
+rows that were not drawn teach, too, and are no part of U (`FitPlan.extra`).
 """
 
 from dataclasses import replace
@@ -20,15 +21,16 @@ def share_of_rest(plan: FitPlan, share: float | None) -> float | None:
 
         π_rest = (π n_U − n_yes) / (n_U − n_yes − n_no)
 
-    where n_yes and n_no count the answers; half a row inside (0, 1). Labellers need it: an estimate from answered rows,
-    of which those called positive score highest, would be far too low.
+    where n_yes and n_no count the answers to rows of U; half a row inside (0, 1). Labellers need it: an estimate from
+    answered rows, of which those called positive score highest, would be far too low.
     """
     if plan.answered is None:
         return share
     share = plan.share if share is None else share
     if share is None:
         return None
-    yes, no = int((plan.answered > 0).sum()), int((plan.answered < 0).sum())
+    of_u = plan.answered[plan.unlabelled]
+    yes, no = int((of_u > 0).sum()), int((of_u < 0).sum())
     rest = plan.n_unlabelled - yes - no
     return inside_unit_interval((share * plan.n_unlabelled - yes) / rest, rest)
 
@@ -69,7 +71,7 @@ def counted_without_answers(plan: FitPlan, pseudo: PseudoLabels, share: float | 
     if score is None:  # a labeller without scores, such as puPL: its share of the answered rows is what was said
         labels = pseudo.labels[plan.unlabelled]
         return replace(pseudo, prior=float(labels.float().mean()), interval=None, negative=negative)
-    known = score.isfinite().cpu()
+    known = score.isfinite().cpu() & plan.counted
     s, of_n = plan.labelled[known], None if negative is None else negative[known]
     interval = None
     if share is None:

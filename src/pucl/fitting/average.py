@@ -53,7 +53,11 @@ def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
     average = average_rankers(plan)
     if plan.schema.kind == "table" and plan.pretraining is None:
         return plan, average  # there is nothing slower to try
-    share = plausible_share(average.logits, plan.labelled.numpy(), seed=plan.options.seed, negative=plan.negatives)
+    counted = plan.counted.numpy()
+    negative = None if plan.negatives is None else plan.negatives[counted]
+    share = plausible_share(
+        average.logits[counted], plan.labelled.numpy()[counted], seed=plan.options.seed, negative=negative
+    )
     if share.is_bound or plan.options.asks_for_training:
         return plan, average
     return replace(plan, pretraining=None, settled=True), average
@@ -64,7 +68,7 @@ def average_rankers(plan: FitPlan) -> Average:
     expand = plan.schema.expand or Expand.identity(plan.rows.shape[1])
     rows, mean, scale = rows_to_rank(
         plan.schema, plan.rows, plan.features, plan.taught.numpy(), _array(plan.taught_negative), plan.options.seed,
-        reviewed=None if plan.answered is None else plan.answered.numpy() != 0,
+        reviewed=None if plan.answered is None else plan.answered.numpy() != 0, extra=_array(plan.extra),
     )  # fmt: skip
     ranked, skipped = rank_all(rows, deadline=plan.deadline, on_progress=partial(plan.progress, "ranking"))
     used = [each for each in ranked if each.weight > 0]
@@ -89,12 +93,13 @@ def rows_to_rank(
     seed: int,
     *,
     reviewed: Bools | None = None,
+    extra: Bools | None = None,
 ) -> tuple[TableRows, Floats, Floats]:
     """What the rankers take of encoded rows and their features, with mean and scale of the features."""
     standard, mean, scale = standardised(features.numpy(), schema.as_scaled)
     columns = np.ascontiguousarray(rows.numpy(), dtype=np.float32)
     categories = () if schema.expand is None else schema.expand.categories
-    return TableRows(columns, categories, standard, labelled, negative, seed, reviewed), mean, scale
+    return TableRows(columns, categories, standard, labelled, negative, seed, reviewed, extra), mean, scale
 
 
 def _array(mask: Tensor | None) -> Bools | None:

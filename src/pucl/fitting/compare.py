@@ -155,7 +155,7 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | No
     )  # fmt: skip
     judged += others
     skipped = tuple(candidate.name for candidate in candidates[len(others) :])
-    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy(), plan.negatives), average, skipped)
+    return Comparison(tuple(judged), choose(judged, plan.labelled.numpy(), plan.aside), average, skipped)
 
 
 def with_share(plan: FitPlan, encoded: Mapping[str, Encoded]) -> FitPlan:
@@ -163,8 +163,7 @@ def with_share(plan: FitPlan, encoded: Mapping[str, Encoded]) -> FitPlan:
     if plan.answered is None or plan.prior is not None:
         return plan
     for candidate in candidates_of(plan, encoded)[:1]:
-        everyone = torch.ones_like(plan.labelled)
-        alone = candidate.label(everyone, plan.labelled, prior=None, seed=plan.options.seed, negative=plan.negative)
+        alone = candidate.label(plan.counted, plan.labelled, prior=None, seed=plan.options.seed, negative=plan.negative)
         return replace(plan, share=alone.prior)
     return plan  # averaged rankers need no π
 
@@ -259,16 +258,16 @@ def head_of(candidate: Candidate, z: Tensor, labelled: Tensor, pseudo: PseudoLab
     return head.to(z.device)
 
 
-def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_], negative: NDArray[np.bool_] | None = None) -> int:
+def choose(judged: Sequence[Judged], labelled: NDArray[np.bool_], aside: NDArray[np.bool_] | None = None) -> int:
     """The number of the candidate to take: the first, unless a later one ranks P above U better by more than noise.
 
     Compared by the AUC of P against U, on the rows that both were judged on. A trained encoder must win by more
     standard errors (`ERRORS_OTHER`): few positives are hidden, and it never saw those that judge it.
 
-    Confirmed negatives are no part of U and do not count: where they were reviewed because they scored high, P against
-    them would say how a candidate ranks such rows only.
+    Rows that are set `aside`, confirmed negatives and extra rows, are no part of U and do not count: where they were
+    reviewed because they scored high, P against them would say how a candidate ranks such rows only.
     """
-    best, unlabelled = 0, unlabelled_rows(labelled, negative)
+    best, unlabelled = 0, unlabelled_rows(labelled, aside)
     for number in range(1, len(judged)):
         shared = judged[best].rows & judged[number].rows
         p, u = shared & labelled, shared & unlabelled

@@ -59,7 +59,8 @@ def encode(plan: FitPlan, views: Tensor | None = None) -> dict[str, Encoded]:
 
     With `views`, stored vectors of views of the rows, a projection of vectors is trained on these.
 
-    Training takes confirmed negatives for unlabelled rows. Where it needs π, that is the share among both.
+    Training takes confirmed negatives for unlabelled rows. Where it needs π, that is the share among both. Rows that a
+    random sample of U was given besides are left out of it.
     """
     rows, options, pretraining = plan.features, plan.options, plan.pretraining
     small = plan.schema.kind != "image" or (rows[0].numel() <= MAX_PER_IMAGE and rows.numel() <= MAX_IN_ALL)
@@ -72,12 +73,12 @@ def encode(plan: FitPlan, views: Tensor | None = None) -> dict[str, Encoded]:
     if pretraining is not None:
         prior = plan.prior
         if isinstance(options.prior, str) and raw is not None:
-            estimate = estimate_prior(
-                raw.z, plan.labelled, method=options.prior, negatives=plan.negatives, seed=options.seed
-            )
+            z, labelled = _counted(plan, raw.z), _counted(plan, plan.labelled)
+            negative = None if plan.negative is None else _counted(plan, plan.negative)
+            estimate = estimate_prior(z, labelled, method=options.prior, negatives=negative, seed=options.seed)
             prior = inside_unit_interval(estimate.value, plan.n_unlabelled)
         if prior is not None:
-            prior *= plan.n_unlabelled / int((~plan.labelled).sum())
+            prior *= plan.n_unlabelled / int((plan.counted & ~plan.labelled).sum())
         encoded[TRAINED] = _train(plan, pretraining, prior, views)
     return encoded
 
@@ -152,6 +153,11 @@ class _Pace:
             warnings.warn(f"training the encoder will take about {hours} h more; {text}", RunWarning, stacklevel=2)
 
 
+def _counted(plan: FitPlan, values: Tensor) -> Tensor:
+    """Values (n, …) without those of extra rows; not copied where there are none."""
+    return values if plan.extra is None else values[plan.counted]
+
+
 def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, views: Tensor | None) -> Encoded:
     """The encoder trained with the labels of the first folds hidden."""
     last, pace = [""], _Pace(plan.device)
@@ -168,19 +174,20 @@ def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, vie
     labelled, options, unfinished = plan.labelled, plan.options, plan.unfinished
     where = None if unfinished is None else unfinished.pretraining
     shown = plan.shown
+    used = _counted(plan, shown)
     if views is not None:
         objective = make_objective(pretraining.objective, temperature=options.temperature, prior=prior)
         watch = Watch(on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None)
         trained = train_projection(
-            views, shown, objective=objective, encoder=str(pretraining.encoder), view=pretraining.view,
+            _counted(plan, views), used, objective=objective, encoder=str(pretraining.encoder), view=pretraining.view,
             config=pretraining.config, device=plan.device, watch=watch,
             as_scaled=torch.from_numpy(plan.schema.as_scaled),
         )  # fmt: skip
     else:
         trained = pretrain(
-            plan.features, shown, objective=pretraining.objective, encoder=pretraining.encoder, view=pretraining.view,
-            temperature=options.temperature, prior=prior, config=pretraining.config, device=plan.device,
-            on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None,
+            _counted(plan, plan.features), used, objective=pretraining.objective, encoder=pretraining.encoder,
+            view=pretraining.view, temperature=options.temperature, prior=prior, config=pretraining.config,
+            device=plan.device, on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None,
         )  # fmt: skip
     name = pretraining.encoder if isinstance(pretraining.encoder, str) else pretraining.stored_as
     z = embed(trained.encoder, plan.features)

@@ -33,7 +33,7 @@ from pucl.fitting.published import (
     without_training,
 )
 from pucl.fitting.recording import record_fit
-from pucl.fitting.resuming import Resumable, no_empty_leftovers, open_unfinished
+from pucl.fitting.resuming import Resumable, Unfinished, no_empty_leftovers, open_unfinished
 from pucl.fitting.start import Start, kept_encoder, like_before, started
 from pucl.fitting.text_views import VIEW, on_texts, with_reason
 from pucl.fitting.tune import Classifier, tune
@@ -58,6 +58,7 @@ class FitResult:
         history: the epochs of the encoder's training.
         shown: labelled rows that the encoder was trained with, (n,); None if none was trained.
         answered: what reviewers said, 1 or −1, and 0 where they said nothing, (n,); None without answers.
+        extra: answered rows that a random sample of U was given besides, (n,); None without any.
     """
 
     model: Model
@@ -68,6 +69,7 @@ class FitResult:
     history: list[Epoch]
     shown: NDArray[np.bool_] | None = None
     answered: NDArray[np.int8] | None = None
+    extra: NDArray[np.bool_] | None = None
 
 
 @torch.enable_grad()  # whatever the caller's mode is, or what an interrupted call has left of one
@@ -79,6 +81,7 @@ def fit(
     *,
     negative: Any = None,
     answers: Any = None,
+    extra: NDArray[np.bool_] | None = None,
     start: Start | None = None,
     device: str | torch.device | None = None,
     on_progress: OnProgress | None = None,
@@ -105,6 +108,8 @@ def fit(
         negative: rows known to be negative, a mask (n,) or row numbers; at least two rows must remain unlabelled.
         answers: of reviewers to rows that a model picked: 1 (positive), 0 (negative) or NaN (no answer), (n,). They
             train rankers and heads; π, scores and thresholds take these rows for unlabelled ones.
+        extra: answered rows that a random sample of U was given besides, (n,). They train rankers and heads; wherever
+            rows are counted they are left out.
         start: an encoder that is trained already, to be kept as it is.
         device: where to train; a GPU if there is one.
         on_progress: called with how far the stages are.
@@ -115,7 +120,8 @@ def fit(
     began, where = time.perf_counter(), pick_device(device)
     kept = options if start is None else like_before(options, start.model)
     options, why = kept, AS_REQUESTED if kept == options else KEPT
-    one = partial(_fit_once, rows, Known(s, negative, answers), schema, device=where, start=start, views=views)
+    known = Known(s, negative, answers, extra)
+    one = partial(_fit_once, rows, known, schema, device=where, start=start, views=views)
     tried = start is None and is_tried(rows, schema, options, where)
     if not tried:
         spent = time.perf_counter() - began
@@ -146,12 +152,7 @@ def _fit_once(
 ) -> FitResult:
     """The fit with the encoder of the options: `why` it was chosen, and the seconds `spent` before."""
     began = time.perf_counter()
-    unfinished = None
-    if resumable is not None:
-        observed = check_labels(known.s, n_rows=len(rows), owner=options.owner)
-        confirmed = check_negatives(known.negative, observed, len(rows), options.owner)
-        said = check_answers(known.answers, observed, confirmed, len(rows), options.owner)
-        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, device, answered=said)
+    unfinished = None if resumable is None else _opened(resumable, rows, known, options, device)
     with no_empty_leftovers(unfinished):
         plan, front = _planned(rows, known, schema, options, device, on_progress, views)
         deadline = None if plan.deadline is None else plan.deadline - spent
@@ -181,11 +182,20 @@ def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: flo
 
 
 class Known(NamedTuple):
-    """What is known of the rows: s, confirmed negatives and answers of reviewers, as the user gave them."""
+    """What is known of the rows: s, confirmed negatives and answers as the user gave them, and extra rows."""
 
     s: Any
     negative: Any
     answers: Any
+    extra: NDArray[np.bool_] | None
+
+
+def _opened(resumable: Resumable, rows: Tensor, known: Known, options: FitOptions, device: torch.device) -> Unfinished:
+    """Where the fit saves itself, and what it has saved before an interruption."""
+    observed = check_labels(known.s, n_rows=len(rows), owner=options.owner)
+    confirmed = check_negatives(known.negative, observed, len(rows), options.owner)
+    said = check_answers(known.answers, observed, confirmed, len(rows), options.owner)
+    return open_unfinished(resumable, rows, observed, confirmed, options, device, answered=said, extra=known.extra)
 
 
 def _planned(
@@ -216,8 +226,8 @@ def _planned(
     trained = None
     if front.tune != FROZEN:
         asked = replace(inner, encoder=PROJECTION)
-        n_p = int(plan.labelled.sum())
-        trained = plan_pretraining(asked, front.inner_schema, len(rows), n_p, device)
+        n, n_p = int(plan.counted.sum()), int(plan.labelled.sum())
+        trained = plan_pretraining(asked, front.inner_schema, n, n_p, device)
     return replace(plan, pretraining=trained), front
 
 
@@ -228,15 +238,17 @@ def _planned_on_views(
     inner = on_texts(options)
     plan = _plan(rows, known, schema, inner, device, report)
     asked = replace(inner, encoder=PROJECTION, view=VIEW)
-    trained = plan_pretraining(asked, schema, len(rows), int(plan.labelled.sum()), device)
+    trained = plan_pretraining(asked, schema, int(plan.counted.sum()), int(plan.labelled.sum()), device)
     return replace(plan, pretraining=None if trained is None else with_reason(trained))
 
 
 def _plan(
     rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
 ) -> FitPlan:
-    s, negative, answers = known
-    return plan_fit(rows, s, schema, options, device, negative=negative, answers=answers, on_progress=report)
+    s, negative, answers, extra = known
+    return plan_fit(
+        rows, s, schema, options, device, negative=negative, answers=answers, extra=extra, on_progress=report
+    )
 
 
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:
@@ -258,5 +270,5 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
         with torch.no_grad():
             logits = head(classifier.z).double().numpy()
     shown = None if used.trained is None else plan.shown.numpy()
-    said = None if plan.answered is None else plan.answered.numpy()
-    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said)
+    said, extra = (None if each is None else each.numpy() for each in (plan.answered, plan.extra))
+    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said, extra)

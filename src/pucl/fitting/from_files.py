@@ -85,7 +85,7 @@ def fit_reviewed_files(
         command: the command line, for the report.
         on_progress: called with how far the stages are.
         resumable: where the fit saves itself, see `pucl.fitting.fit.fit`.
-        answers: what reviewers said of rows that a model picked, by id.
+        answers: what reviewers said of rows that a model picked, by id; those outside of a sample teach, too.
         before: a model whose encoder is kept, see `start_from`.
     """
     pick_device(device)  # before anything is read
@@ -93,16 +93,17 @@ def fit_reviewed_files(
     tell(0)
     with _recorded_warnings() as texts:
         data, sampling = read_rows(
-            source, reading, max_rows, seed=options.seed, time_limit=options.time_limit, on_rows=tell
-        )
-        said = None if answers is None else answers_of(data, answers, options.owner, sampled=sampling is not None)
+            source, reading, max_rows, seed=options.seed, time_limit=options.time_limit, also=answers or (),
+            on_rows=tell,
+        )  # fmt: skip
+        said = None if answers is None else answers_of(data, answers, options.owner)
         start = None if before is None else start_from(before, data, options)
         content = load(data.rows)
         schema, rows = _schema(data, content, reading, options, start)
         views = text_views(schema, rows, content, options)
         fitted = fit(
-            rows, data.s, schema, options, negative=data.negative, answers=said, start=start, device=device,
-            on_progress=on_progress, resumable=resumable, views=views,
+            rows, data.s, schema, options, negative=data.negative, answers=said, extra=data.extra, start=start,
+            device=device, on_progress=on_progress, resumable=resumable, views=views,
         )  # fmt: skip
     if on_progress is not None:
         on_progress(StageProgress("saving"))
@@ -144,9 +145,7 @@ def _schema(
     return replace(schema, resize=reading.size is not None), rows
 
 
-def answers_of(
-    data: OwnData, answers: Mapping[str, bool], owner: str, *, sampled: bool = False
-) -> NDArray[np.float64] | None:
+def answers_of(data: OwnData, answers: Mapping[str, bool], owner: str) -> NDArray[np.float64] | None:
     """The answers by row, (n,): 1, 0 or NaN; a warning where some ids are not among the rows, an error if none is.
 
     Answers that contradict a label of the data are told, and left out: labels stand.
@@ -156,14 +155,12 @@ def answers_of(
     place = {str(one): number for number, one in enumerate(data.ids.tolist())}
     rows = {place[one]: said for one, said in answers.items() if one in place}
     missing = [one for one in answers if one not in place]
-    if not rows and not sampled:
+    if not rows:
         got = Described(f"{len(missing):,} ids that are not, such as {missing[0]!r}")
         raise bad_argument(owner, "answers", "about rows of the data, by their ids", got)
     if missing:
-        where = "in the sample that the fit learns from (--rows takes more)" if sampled else "in the data"
-        text = (
-            f"{len(missing):,} of {len(answers):,} answers are left out: no such row is {where}, first {missing[0]!r}"
-        )
+        left_out = f"{len(missing):,} of {len(answers):,} answers are left out"
+        text = f"{left_out}: no such row without a label is in the data, first {missing[0]!r}"
         warnings.warn(text, RunWarning, stacklevel=3)
     values = np.full(len(data), np.nan)
     values[list(rows)] = list(rows.values())

@@ -39,7 +39,7 @@ def gather(
     logits = fitted.logits
     probability = torch.sigmoid(torch.from_numpy(logits)).numpy().astype(np.float32)
     names = np.arange(len(labelled)) if ids is None else np.asarray(ids, dtype=object)
-    free = _without_negatives(fitted)
+    free = _of_p_and_u(fitted)
     unlabelled = np.flatnonzero(free & ~labelled)
     scores = logits[unlabelled]
     open_ = unlabelled if fitted.answered is None else unlabelled[fitted.answered[unlabelled] == 0]
@@ -80,10 +80,11 @@ def gather(
     )
 
 
-def _without_negatives(fitted: FitResult) -> NDArray[np.bool_]:
-    """All rows but the confirmed negatives, (n,) bool."""
+def _of_p_and_u(fitted: FitResult) -> NDArray[np.bool_]:
+    """All rows but the confirmed negatives and those a random sample was given besides, (n,) bool."""
     negative = fitted.pseudo.negative
-    return np.ones(len(fitted.logits), dtype=bool) if negative is None else ~negative.cpu().numpy()
+    free = np.ones(len(fitted.logits), dtype=bool) if negative is None else ~negative.cpu().numpy()
+    return free if fitted.extra is None else free & ~fitted.extra
 
 
 def _points(p: NDArray[np.intp], u: NDArray[np.intp], seed: int) -> NDArray[np.intp]:

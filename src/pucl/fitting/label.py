@@ -50,7 +50,8 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
         known = _inside(plan, _asked(plan, torch.sigmoid(score), candidate) or share_of(score, plan))
         reported = _reported(plan, candidate.z, score, known)
         share = reported.value if reported.method == COUNTED else known.value
-        pseudo = PseudoLabels.from_scores(score, plan.labelled, prior=share, negative=plan.negative)
+        aside = None if plan.aside is None else torch.from_numpy(plan.aside)
+        pseudo = PseudoLabels.from_scores(score, plan.labelled, prior=share, negative=aside)
         return Labels(reported, with_answers(plan, pseudo), share)
     everyone = torch.ones_like(plan.labelled)
     asked = _asked(plan, None, candidate)
@@ -79,7 +80,7 @@ def _asked(plan: FitPlan, probability: Tensor | None, candidate: Candidate) -> P
     name = plan.options.prior
     if not isinstance(name, str):
         return None
-    unseen = torch.ones_like(plan.labelled) if candidate.seen_by_encoder is None else ~candidate.seen_by_encoder
+    unseen = plan.counted if candidate.seen_by_encoder is None else plan.counted & ~candidate.seen_by_encoder
     of_points = name != AUTO and "vector" in entries("priors")[name].inputs
     rows = candidate.z if probability is None or of_points else probability
     negatives = None if plan.negative is None else plan.negative[unseen]
@@ -99,7 +100,7 @@ def _reported(plan: FitPlan, z: Tensor, score: Tensor | None, estimate: PriorEst
         return PriorEstimate(estimate.high, 0.0, estimate.high, estimate.method, is_bound=True)
     asked, seed = plan.options.prior, plan.options.seed
     negative = plan.negative if asked in (None, AUTO) else None
-    known = score.isfinite().cpu() & (plan.free if negative is None else torch.ones_like(plan.free))
+    known = score.isfinite().cpu() & (plan.free if negative is None else plan.counted)
     reported = plausible_share(
         score.cpu()[known].double().numpy(), plan.labelled[known].numpy(), estimate,
         rows=z.cpu()[known].float().numpy(), seed=seed, negative=None if negative is None else negative[known].numpy(),

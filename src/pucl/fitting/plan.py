@@ -31,7 +31,7 @@ from pucl.labels import check_answers, check_labels, check_negatives
 from pucl.models.record import TrainingChoices
 from pucl.models.schema import Schema
 from pucl.pseudo_labels import find_labeller
-from pucl.ranking.rows import folds_of, unlabelled_rows
+from pucl.ranking.rows import folds_of
 from pucl.registry import entries, get
 from pucl.selection import Leaks
 from pucl.texts import HASHED
@@ -199,6 +199,8 @@ class FitPlan:
         on_progress: called with how far the stages are.
         unfinished: where the fit saves itself; None if it does not.
         answered: what reviewers said, 1 or −1, and 0 of other rows, (n,); None without answers. They are part of U.
+        extra: answered rows that a random sample of U was given besides, (n,) bool; None without any. They teach, and
+            are no part of U.
         start: an encoder that is trained already; None to train one.
         share: π̂ by a labeller that was told no answers, for those that are; None without answers.
     """
@@ -219,6 +221,7 @@ class FitPlan:
     on_progress: OnProgress | None = None
     unfinished: "Unfinished | None" = None
     answered: Tensor | None = None
+    extra: Tensor | None = None
     start: "Start | None" = None
     share: float | None = None
 
@@ -229,9 +232,19 @@ class FitPlan:
         return float(given) if isinstance(given, float | int) else None
 
     @property
+    def counted(self) -> Tensor:
+        """P, U and N: all rows but the extra ones, (n,) bool."""
+        return torch.ones_like(self.labelled) if self.extra is None else ~self.extra
+
+    @property
     def free(self) -> Tensor:
-        """All rows but the confirmed negatives, (n,) bool."""
-        return torch.ones_like(self.labelled) if self.negative is None else ~self.negative
+        """P and U: all rows but the confirmed negatives and the extra ones, (n,) bool."""
+        return self.counted if self.negative is None else self.counted & ~self.negative
+
+    @property
+    def aside(self) -> NDArray[np.bool_] | None:
+        """The rows that are neither P nor U, (n,); None where all rows are."""
+        return None if self.negative is None and self.extra is None else (~self.free).numpy()
 
     @property
     def labels(self) -> Tensor:
@@ -258,12 +271,12 @@ class FitPlan:
 
     @property
     def unlabelled(self) -> Tensor:
-        """U: the rows that are neither labelled nor confirmed negatives, (n,) bool."""
-        return unlabelled_rows(self.labelled, self.negative)
+        """U: the rows that are neither labelled nor confirmed negatives nor extra, (n,) bool."""
+        return self.free & ~self.labelled
 
     @property
     def n_unlabelled(self) -> int:
-        """How many rows are neither labelled nor confirmed negatives."""
+        """How many rows of U there are."""
         return int(self.unlabelled.sum())
 
     @property
@@ -302,11 +315,13 @@ def plan_fit(
     *,
     negative: Any = None,
     answers: Any = None,
+    extra: NDArray[np.bool_] | None = None,
     on_progress: OnProgress | None = None,
 ) -> FitPlan:
     """Check the labels, deal the rows into folds and decide how to train the encoder.
 
-    Labelled, unlabelled and confirmed negative rows are each dealt out evenly.
+    Labelled, unlabelled, confirmed negative and extra rows are each dealt out evenly; the others do not depend on the
+    extra ones.
     """
     observed = check_labels(s, n_rows=len(rows), owner=options.owner)
     n_p, n_other = int(observed.sum()), int((~observed).sum())
@@ -316,14 +331,18 @@ def plan_fit(
     confirmed = check_negatives(negative, observed, len(rows), options.owner)
     said = check_answers(answers, observed, confirmed, len(rows), options.owner)
     labelled, known = torch.from_numpy(observed), None if confirmed is None else torch.from_numpy(confirmed)
-    pretraining = plan_pretraining(options, schema, len(rows), n_p, device)
-    fold = folds_of(options.owner, labelled, FOLDS, options.seed, known)
+    added = None if extra is None else torch.from_numpy(extra)
+    counted = slice(None) if added is None else ~added
+    pretraining = plan_pretraining(options, schema, len(labelled[counted]), n_p, device)
+    dealt = folds_of(options.owner, labelled[counted], FOLDS, options.seed, None if known is None else known[counted])
+    fold = torch.arange(len(rows)) % (int(dealt.max()) + 1)
+    fold[counted] = dealt
     deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
-    return FitPlan(
+    plan = FitPlan(
         rows, schema.features(rows), labelled, schema, options, device, fold, pretraining, deadline, known,
-        leaks=leaks_of(rows, observed, schema, confirmed, options.seed), on_progress=on_progress,
-        answered=None if said is None else torch.from_numpy(said),
+        answered=None if said is None else torch.from_numpy(said), extra=added, on_progress=on_progress,
     )  # fmt: skip
+    return replace(plan, leaks=leaks_of(rows, observed, schema, plan.aside, options.seed))
 
 
 def name_of(part: Any) -> str:

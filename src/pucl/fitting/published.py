@@ -62,10 +62,11 @@ def _seconds(rows: Tensor, owner: str, device: Device) -> float:
 
 def separates(fitted: "FitResult", labelled: Bools, negative: Bools | None, seed: int) -> bool:
     """Whether the averaged rankers of its vectors separate the classes, so that nothing slower need be tried."""
-    judged = fitted.judged
+    judged, counted = fitted.judged, slice(None) if fitted.extra is None else ~fitted.extra
     if judged.candidate.labeller != AVERAGE:
         return False
-    return not plausible_share(judged.logits, labelled, seed=seed, negative=negative).is_bound
+    known = None if negative is None else negative[counted]
+    return not plausible_share(judged.logits[counted], labelled[counted], seed=seed, negative=known).is_bound
 
 
 def without_training(fitted: "FitResult") -> "FitResult":
@@ -78,10 +79,11 @@ def better_of(network: "FitResult", other: "FitResult", labelled: Bools, negativ
     named = replace(network.judged.candidate, encoder=network.model.record.choices.encoder)
     first = replace(network.judged, candidate=named)
     judged = (first, other.judged)
-    best = choose(judged, labelled, negative)
+    aside = negative if network.extra is None else network.extra if negative is None else network.extra | negative
+    best = choose(judged, labelled, aside)
     chosen, lost = (network, other) if best == 0 else (other, network)
     ours, theirs = judged[best], judged[1 - best]
-    contest = contest_of(labelled, unlabelled_rows(labelled, negative), theirs.logits, ours.logits)
+    contest = contest_of(labelled, unlabelled_rows(labelled, aside), theirs.logits, ours.logits)
     words = about_rival(contest, ours, theirs, lost_before=False)
     rival = next(each for each in lost.model.record.candidates if each.chosen)
     entry = replace(rival, chosen=False, difference=None if contest is None else contest.gain)

@@ -71,7 +71,9 @@ def _about_answers(plan: FitPlan) -> list[str]:
         return []
     yes, no = int((plan.answered > 0).sum()), int((plan.answered < 0).sum())
     told = f"Answers: {yes:,} rows reviewed as positive and {no:,} as negative train the model."
-    return [f"{told} A model had picked them, so every figure counts them as unlabelled rows."]
+    counted = f"{told} A model had picked them, so every figure counts them as unlabelled rows"
+    extra = 0 if plan.extra is None else int(plan.extra.sum())
+    return [f"{counted}, but for {extra:,} outside of the sample, which no figure counts." if extra else f"{counted}."]
 
 
 def _about_texts(plan: FitPlan) -> list[str]:

@@ -50,10 +50,10 @@ def record_fit(plan: FitPlan, labels: Labels, classifier: Classifier, judged: Ju
     """
     labelled, prior, used = plan.labelled, labels.prior, classifier.encoded
     trained, comparison, hidden = used.trained, classifier.comparison, Hidden.of(plan, judged)
-    n_p, n_u, metrics = int(labelled.sum()), plan.n_unlabelled, _scores(hidden, prior)
+    n, n_p, n_u, metrics = int(plan.counted.sum()), int(labelled.sum()), plan.n_unlabelled, _scores(hidden, prior)
     return FitRecord(
         kind=plan.schema.kind,
-        rows=RowCounts(len(labelled), n_p, n_u, len(labelled) - n_p - n_u),
+        rows=RowCounts(n, n_p, n_u, n - n_p - n_u),
         prior=labels.prior,
         choices=_choices(plan, classifier),
         reasons=tuple(reasons_of(plan, used, comparison)),
@@ -106,8 +106,8 @@ class Hidden:
 
     @classmethod
     def of(cls, plan: FitPlan, judged: Judged) -> "Hidden":
-        """The rows that have logits."""
-        rows, negative = judged.rows, plan.negatives
+        """The rows that have logits and count."""
+        rows, negative = judged.rows & plan.counted.numpy(), plan.negatives
         if negative is not None and (rows & plan.unlabelled.numpy()).sum() < FEWEST_UNLABELLED:
             rows, negative = rows & ~negative, None
         return cls(rows, judged.logits[rows], plan.labelled.numpy()[rows], None if negative is None else negative[rows])
@@ -171,7 +171,7 @@ def _rivals(plan: FitPlan, judged: NDArray[np.bool_]) -> dict[str, NDArray[np.fl
     image = plan.schema.kind == "image"
     scores = simple_rivals(
         columns, plan.labelled.numpy(), names=names, judged=judged, one_column=not image, seed=plan.options.seed,
-        negatives=plan.negatives,
+        negatives=plan.aside,
     )  # fmt: skip
     return {name: score[judged] for name, score in scores.items()}
 

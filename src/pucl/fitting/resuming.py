@@ -91,10 +91,12 @@ def open_unfinished(
     device: torch.device,
     *,
     answered: Any = None,
+    extra: Bools | None = None,
 ) -> Unfinished:
     """The fit that saves itself in a folder; one that was interrupted there must be the same."""
     known = labelled.astype(np.int8) - (0 if negative is None else negative.astype(np.int8))
     known = known if answered is None else known + np.int8(2) * answered
+    known = known if extra is None else known + np.int8(4) * extra
     identity = {
         "versions": {"pucl": __version__, "torch": torch.__version__},
         "options": {**_chosen(options), **{name: _plain(value) for name, value in where.also.items()}},

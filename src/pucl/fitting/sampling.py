@@ -1,7 +1,7 @@
 """How many rows a fit learns from, by memory and time, and which: all of them, or a sample."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +39,14 @@ def read_rows(
     *,
     seed: int,
     time_limit: float | None = None,
+    also: Collection[str] = (),
     on_rows: Callable[[int], None] | None = None,
 ) -> tuple[OwnData, Sampling | None]:
     """The rows to learn from, and how they were drawn where they are not all.
 
     Tables in files are read once, in memory that does not grow with them, see `draw`; of other sources all labelled
-    positives and confirmed negatives are kept, and a random sample of the other rows.
+    positives and confirmed negatives are kept, and a random sample of the other rows. Rows that are wanted `also` come
+    on top of that.
 
     Args:
         source: what `pucl.read` takes.
@@ -52,6 +54,7 @@ def read_rows(
         max_rows: the largest number of rows; chosen by memory and `time_limit` when not given.
         seed: of the sample.
         time_limit: seconds that the fit may take.
+        also: ids of unlabelled rows that are added to a sample where they are not drawn; `OwnData.extra` marks them.
         on_rows: called with how many rows of a large table were read.
     """
     if max_rows is not None:
@@ -61,7 +64,7 @@ def read_rows(
         if isinstance(rows, TableRows) and can_draw(reading):
             size = size_of_sample(rows, max_rows, time_limit)
             if rows.scan.has_more_than(size.rows):
-                data, seen = draw(rows, reading, size.rows, seed=seed, on_rows=on_rows)
+                data, seen = draw(rows, reading, size.rows, seed=seed, also=also, on_rows=on_rows)
                 all_rows = RowCounts(seen.n, seen.labelled, seen.unlabelled, seen.negative)
                 return data, Sampling(all_rows, seen.key, seed, size.rows, size.reason)
     data = reading.read(source)
@@ -70,7 +73,7 @@ def read_rows(
         return data, None
     n_p, n_n = int(data.s.sum()), 0 if data.negative is None else int(data.negative.sum())
     counts = RowCounts(len(data), n_p, len(data) - n_p - n_n, n_n)
-    drawn = sample(data, size.rows, seed=seed, keep_positives=True)
+    drawn = sample(data, size.rows, seed=seed, keep_positives=True, also=also)
     return drawn, Sampling(counts, "row number", seed, size.rows, size.reason)
 
 

@@ -87,7 +87,7 @@ def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | 
             logits[~used.numpy()] = head(embed(own, rows[~used])).double().numpy()
         judged.append(Judged(_named(candidate, mode), logits))
     names = [*modes, None]
-    return names[choose([*judged, frozen], labelled.numpy(), plan.negatives)], judged
+    return names[choose([*judged, frozen], labelled.numpy(), plan.aside)], judged
 
 
 def _kept(

@@ -39,6 +39,7 @@ class TableRows:
         seed: of everything random.
         reviewed: rows whose label a reviewer gave because a model had picked them, (n,). They train the rankers; where
             these are compared, they stand for U, whatever the answer was. None without any.
+        extra: reviewed rows that a random sample of U was given besides, (n,); they do not stand for U.
     """
 
     columns: Rows
@@ -48,6 +49,7 @@ class TableRows:
     negative: Bools | None
     seed: int
     reviewed: Bools | None = None
+    extra: Bools | None = None
 
     @property
     def judged(self) -> tuple[Bools, Bools]:
@@ -55,7 +57,8 @@ class TableRows:
         free = ~self.labelled if self.negative is None else ~self.labelled & ~self.negative
         if self.reviewed is None:
             return self.labelled, free
-        return self.labelled & ~self.reviewed, free | self.reviewed
+        of_u = free | self.reviewed
+        return self.labelled & ~self.reviewed, of_u if self.extra is None else of_u & ~self.extra
 
 
 @dataclass(frozen=True)

@@ -111,14 +111,15 @@ def changes(fitted: FittedFiles, contradictions: Sequence[str] = (), *, seed: in
     metrics = model.record.metrics
     answered = 0 if fitted.answers is None else int(np.isfinite(fitted.answers).sum())
     found = Changes(
-        model.record.prior, None if metrics is None else metrics.pu_auc, len(data), answered=answered,
+        model.record.prior, None if metrics is None else metrics.pu_auc, model.record.rows.n, answered=answered,
         contradictions=tuple(contradictions), doubts=tuple(doubts(fitted)),
     )  # fmt: skip
     if before is None:
         return found
     content = load(data.rows)
     rows_before, rows_now = before.schema.encode(content), model.schema.encode(content)
-    was, now = (_called(each, rows) for each, rows in ((before, rows_before), (model, rows_now)))
+    counted = np.ones(len(data), dtype=bool) if data.extra is None else ~data.extra
+    was, now = (_called(each, rows) & counted for each, rows in ((before, rows_before), (model, rows_now)))
     return replace(
         found,
         prior_before=before.record.prior,

@@ -2,14 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pucl.errors import Described, RunError, bad_argument, some
 from pucl.files import alone_in, is_temporary, replace_file
+from pucl.formulas import unmarked
 from pucl.models.places import check_folder
 from pucl.review.answers import ASKED, LOG, SAID, WITHDRAWN, Line, Standing, as_csv, lines_of, standing, whole_length
 
@@ -115,16 +116,19 @@ def write_sheet(folder: Path, name: str, ids: Sequence[str], table: bytes, page:
 def add_files(folder: Path, files: Sequence[Path], owner: str) -> Added:
     """Add the answers of filled sheets to the log; an answer that the log has already had is not added again.
 
-    All files are checked before anything is written: every id must have been asked.
+    All files are checked before anything is written: every id must have been asked. Spreadsheets write the ids 007 and
+    1e5 as 7 and 100000; such numbers are known again on their sheet.
     """
     log = log_of(folder, owner)
     rows, had = standing(log), {(line.id, line.answer, line.sheet) for line in log}
+    asked = _asked_on(log)
     new: list[Line] = []
     known, sheets = 0, []
     for path in files:
         if not path.is_file():
             raise bad_argument(owner, "add", "files of answers that exist", str(path))
         lines = [line for line in lines_of(path, owner) if line.answer in SAID]
+        lines = [replace(line, id=_as_asked(line, asked.get(line.sheet, rows))) for line in lines]
         _check_asked(path, lines, rows, folder, owner)
         for line in lines:
             named = line.sheet or rows[line.id].sheet
@@ -138,10 +142,35 @@ def add_files(folder: Path, files: Sequence[Path], owner: str) -> Added:
     return Added(len(new), known, tuple(dict.fromkeys(sheets)))
 
 
+def _asked_on(log: Iterable[Line]) -> dict[str, dict[str, None]]:
+    """The ids that were asked, by the name of their sheet."""
+    asked: dict[str, dict[str, None]] = {}
+    for line in log:
+        if line.answer == ASKED:
+            asked.setdefault(line.sheet, {})[line.id] = None
+    return asked
+
+
+def _as_asked(line: Line, asked: Collection[str]) -> str:
+    """The id of a line as it was asked: itself, or the only one on the sheet that is the same number."""
+    number = _number(line.id)
+    if line.id in asked or number is None:
+        return line.id
+    same = [one for one in asked if _number(one) == number]
+    return same[0] if len(same) == 1 else line.id
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def _check_asked(path: Path, lines: Sequence[Line], rows: dict[str, Standing], folder: Path, owner: str) -> None:
     odd = [line.id for line in lines if line.id not in rows]
     if odd:
-        got = Described(f"{len(odd):,} others: {some(odd, 4)}")
+        got = Described(f"{len(odd):,} others: {some(odd, 4)} (did a spreadsheet change the ids? The page keeps them)")
         raise bad_argument(owner, f"add {path}", f"answers to rows that stand on the sheets in {folder}", got)
 
 
@@ -151,11 +180,12 @@ def take_back(folder: Path, names: Sequence[str], owner: str) -> list[str]:
     rows = standing(log)
     ids: list[str] = []
     for name in names:
+        one = name if name in rows else unmarked(name)  # as it stands in a sheet
         of_sheet = [line.id for line in log if line.sheet == name]
-        if name not in rows and not of_sheet:
+        if one not in rows and not of_sheet:
             got = Described(f"{name!r}")
             raise bad_argument(owner, "take_back", f"ids, or names of sheets, in {folder / LOG}", got)
-        ids += [name] if name in rows else of_sheet
+        ids += [one] if one in rows else of_sheet
     ids = list(dict.fromkeys(ids))
     when = now()
     append(folder, [Line(one, WITHDRAWN, when, "") for one in ids])

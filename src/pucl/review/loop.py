@@ -1,7 +1,7 @@
 """A round of a review: score the rows, pick those worth a look, and write them as a sheet."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,8 @@ def write_round(
         owner: who signs the errors.
     """
     check_strategy(strategy)
-    data = read_for_review(model, source, reading, max_rows=max_rows, seed=seed, owner=owner)
+    twofold = [one for one, row in standing(log_of(folder, owner)).items() if row.contradicts]
+    data = read_for_review(model, source, reading, max_rows=max_rows, seed=seed, also=twofold, owner=owner)
     rows = model.schema.rows(data, owner=owner)
     logits = np.concatenate([model.logits(part).double().numpy() for part in torch.split(rows, BATCH)])
     z = model.embed(rows)
@@ -112,9 +113,16 @@ def masks(
 
 
 def read_for_review(
-    model: Model, source: str | Path, reading: ReadOptions, *, max_rows: int | None, seed: int, owner: str
+    model: Model,
+    source: str | Path,
+    reading: ReadOptions,
+    *,
+    max_rows: int | None,
+    seed: int,
+    also: Collection[str] = (),
+    owner: str,
 ) -> OwnData:
-    """The rows with their labels where there are any; of very many rows a sample, as a fit draws it."""
+    """The rows with their labels where there are any; of very many a sample, as a fit draws it, and the rows `also`."""
     record, schema = model.record, model.schema
     options: dict[str, Any] = {**vars(reading), "kind": schema.kind}
     if is_table(source):
@@ -128,7 +136,7 @@ def read_for_review(
         options["label"] = record.label
     found = ReadOptions(**options)
     try:
-        data, sampling = read_rows(source, found, max_rows, seed=seed)
+        data, sampling = read_rows(source, found, max_rows, seed=seed, also=also)
     except InputError:
         if own:
             raise

@@ -1,6 +1,7 @@
 """A sheet of rows to answer: as CSV for a spreadsheet, and as a page with two keys that works offline."""
 
 import base64
+import codecs
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
@@ -117,14 +118,15 @@ def _address(media: str, data: bytes) -> str:
 
 
 def as_table(name: str, rows: Sequence[SheetRow]) -> bytes:
-    """The sheet as CSV with an empty column to fill in; no spreadsheet runs its texts."""
+    """The sheet as CSV with an empty column to fill in; no spreadsheet runs its texts, or takes ü for two letters."""
     columns = list(rows[0].values) if rows else []
     heads = [column if column.strip().casefold() not in FIXED else f"{column} (value)" for column in columns]
     lines = [(*FIXED, *(marked(head) for head in heads))]
     for row in rows:
         values = (marked(row.values[column]) for column in columns)
         lines.append((marked(row.id), "", name, row.why, f"{row.score:.4f}", *values))
-    return csv_bytes(lines)
+    table = csv_bytes(lines)
+    return table if table.isascii() else codecs.BOM_UTF8 + table
 
 
 def as_page(name: str, rows: Sequence[SheetRow], *, folder: str, title: str) -> bytes:

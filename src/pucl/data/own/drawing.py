@@ -5,7 +5,7 @@ number in it. Of every kind of rows those with the lowest keys are kept. So a ro
 it: neither the order of the files nor the size of batches matters and, with ids, neither does which file it is in.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -56,7 +56,13 @@ def can_draw(reading: ReadOptions) -> bool:
 
 
 def draw(
-    rows: TableRows, reading: ReadOptions, n: int, *, seed: int = 0, on_rows: Callable[[int], None] | None = None
+    rows: TableRows,
+    reading: ReadOptions,
+    n: int,
+    *,
+    seed: int = 0,
+    also: Collection[str] = (),
+    on_rows: Callable[[int], None] | None = None,
 ) -> tuple[OwnData, Source]:
     """At most n rows: the labelled positives, the confirmed negatives and a uniform sample of the unlabelled rows.
 
@@ -69,6 +75,7 @@ def draw(
         reading: where the labels are.
         n: how many rows.
         seed: the same seed draws the same rows.
+        also: ids of unlabelled rows that are added where they are not drawn, and marked as `extra`.
         on_rows: called with how many rows were read.
     """
     check_count(OWNER, "n", n, low=FEWEST)
@@ -79,20 +86,25 @@ def draw(
     negatives = None
     if reading.negatives is not None:
         negatives = RowList("negatives", reading.negatives, id_column=rows.id_column)
+    named = RowList("also", list(also), id_column=rows.id_column) if also else None
     kept: dict[tuple[Any, bool], Lowest] = {}
+    asked: dict[Any, Lowest] = {}  # the rows of `also` by their label
     n_rows = 0
     for read, keys in _batches(rows, labels.column, seed):
         n_rows += len(keys)
         known = np.zeros(len(keys), dtype=bool) if negatives is None else negatives.mask(read.ids, read.start)
+        wanted = np.zeros(len(keys), dtype=bool) if named is None else named.mask(read.ids, read.start) & ~known
         part = Part(keys, np.arange(read.start, n_rows), read.columns.select(rows.wanted))
         for value, said in labels.of(read):
             for negative in (False, True):
                 kept.setdefault((value, negative), Lowest(n)).add(part, said & (known == negative))
+            asked.setdefault(value, Lowest(max(1, len(also)))).add(part, said & wanted)
         if on_rows is not None:
             on_rows(n_rows)
     if negatives is not None:
         negatives.check(n_rows)
-    return _sampled(rows, labels, {kind: lowest for kind, lowest in kept.items() if lowest.seen}, n)
+    kept = {kind: lowest for kind, lowest in kept.items() if lowest.seen}
+    return _sampled(rows, labels, kept, {value: lowest for value, lowest in asked.items() if lowest.seen}, n)
 
 
 def _batches(rows: TableRows, label: str | None, seed: int) -> Iterator[tuple[ReadRows, Keys]]:
@@ -132,6 +144,10 @@ class Part(NamedTuple):
         keys, numbers = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:2])
         return cls(keys, numbers, pa.concat_tables(tables).unify_dictionaries().combine_chunks())
 
+    def without(self, other: "Part") -> "Part":
+        """The rows that are not among others."""
+        return self.take(np.flatnonzero(~np.isin(self.numbers, other.numbers)))
+
     def lowest(self, n: int) -> "Part":
         """The n rows with the lowest keys, in the order of their keys; all of them where there are fewer."""
         return self.take(np.argsort(self.keys, kind="stable")[:n])
@@ -163,7 +179,11 @@ class Lowest:
 
 
 def _sampled(
-    rows: TableRows, labels: StreamedLabels, kept: Mapping[tuple[Any, bool], Lowest], n: int
+    rows: TableRows,
+    labels: StreamedLabels,
+    kept: Mapping[tuple[Any, bool], Lowest],
+    asked: Mapping[Any, Lowest],
+    n: int,
 ) -> tuple[OwnData, Source]:
     """The sample out of the rows that were kept, now that it is known what their labels mean."""
     counts: dict[Any, int] = {}
@@ -186,10 +206,14 @@ def _sampled(
         for kind, each in kinds.items()
         if each
     }
+    extra = [lowest.rows().without(drawn["unlabelled"]) for value, lowest in asked.items() if value not in positive]
+    if any(len(part.keys) for part in extra):
+        drawn["extra"] = Part.joined(extra)
     whole = Part.joined(list(drawn.values()))
     kind_of = np.concatenate([np.full(len(part.keys), kind) for kind, part in drawn.items()])
     order = np.argsort(whole.keys, kind="stable")
-    whole, s, negative = whole.take(order), (kind_of == "labelled")[order], (kind_of == "negative")[order]
+    whole, kind_of = whole.take(order), kind_of[order]
+    s, negative = kind_of == "labelled", kind_of == "negative"
     scan = replace(scan_frame(whole.columns), name=rows.scan.name)
     sample = replace(rows, scan=scan)
     ids = whole.numbers
@@ -198,7 +222,8 @@ def _sampled(
         check_distinct(ids, rows.id_column)
     known = check_negatives(negative, s, len(s), OWNER) if kinds["negative"] else None
     key = "file and row number" if rows.id_column is None else f"the id in column {rows.id_column!r}"
-    return OwnData(sample, s, ids, known), Source(**seen, key=key)
+    added = kind_of == "extra" if "extra" in drawn else None
+    return OwnData(sample, s, ids, known, added), Source(**seen, key=key)
 
 
 def _refuse_both(rows: TableRows, part: Part) -> None:

@@ -1,6 +1,6 @@
 """User data: rows, their PU labels and their ids."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,14 @@ class OwnData:
         s: PU labels (n,).
         ids: what the rows are called, (n,).
         negative: True for a confirmed negative, (n,); None where there are none.
+        extra: True for a row that a random sample of the unlabelled rows was given besides, (n,); None without any.
     """
 
     rows: Rows
     s: NDArray[np.bool_]
     ids: NDArray[Any]
     negative: NDArray[np.bool_] | None = None
+    extra: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
         also = "" if self.negative is None else f", {int(self.negative.sum())} confirmed negatives"
@@ -163,7 +165,9 @@ class ReadOptions:
         )  # fmt: skip
 
 
-def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False) -> OwnData:
+def sample(
+    data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False, also: Collection[str] = ()
+) -> OwnData:
     """A uniform random subset of `n` rows in their order, from one streaming pass that holds only these in memory.
 
     Args:
@@ -172,6 +176,7 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
         seed: the same seed draws the same rows.
         keep_positives: keep every labelled positive and every confirmed negative and draw only the unlabelled rows,
             which leaves the share of positives inside the unlabelled set as it is.
+        also: ids of unlabelled rows that are added where they are not drawn, and marked as `extra`.
     """
     check_count(OWNER, "n", n)
     check_count(OWNER, "seed", seed, low=0)
@@ -184,13 +189,17 @@ def sample(data: OwnData, n: int, seed: int = 0, *, keep_positives: bool = False
         kinds = "labelled positives" if data.negative is None else "labelled positives and confirmed negatives"
         raise bad_argument(OWNER, "n", f"more than the {len(kept)} {kinds} that are kept", n)
     pool = np.flatnonzero(~known) if keep_positives else len(data)
-    index = np.sort(np.concatenate([kept, rng.choice(pool, n - len(kept), replace=False)]))
-    s = data.s[index]
+    index = np.concatenate([kept, rng.choice(pool, n - len(kept), replace=False)])
+    added = ~known
+    added[index] = False
+    added[added] = [str(one) in also for one in data.ids[added].tolist()]
+    index = np.sort(np.concatenate([index, np.flatnonzero(added)]))
+    s, extra = data.s[index], added[index]
     if s.all() or not s.any():
         got = Described(f"{n} rows with {int(s.sum())} of the {int(data.s.sum())} labelled positives")
         raise bad_argument(OWNER, "n", "enough for both P and U (keep_positives=True keeps all of P)", got)
-    negative = None if data.negative is None else check_negatives(data.negative[index], s, n, OWNER)
-    return OwnData(data.rows.take(index), s, data.ids[index], negative)
+    negative = None if data.negative is None else check_negatives(data.negative[index], s, len(s), OWNER)
+    return OwnData(data.rows.take(index), s, data.ids[index], negative, extra if extra.any() else None)
 
 
 def _names(rows: Rows, id_column: str | None) -> labelled_rows.RowNames:
