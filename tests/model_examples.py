@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -22,6 +23,7 @@ from pucl.heads.kernel import KernelHead
 from pucl.heads.knn import knn
 from pucl.heads.mlp import MLPHead
 from pucl.heads.trees import trees
+from pucl.models.export import OLDEST_TORCH
 from pucl.models.model import Model
 from pucl.models.record import Choices, FitRecord, RowCounts
 from pucl.models.schema import Schema
@@ -35,6 +37,14 @@ QUICK: dict[str, Any] = {"encoder": "raw", "head": "linear", "labeller": "pupl",
 HEADER = ["id", "age", "city", "height", "known"]
 POSITIVE = np.arange(N) < 30
 S = np.arange(N) < LABELLED
+
+
+def needs_export() -> None:
+    """Skip a test where no model can be written as ONNX."""
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name, reason="the extra 'export' is not installed")
+    if torch.__version__ < OLDEST_TORCH:
+        pytest.skip(f"ONNX needs torch {OLDEST_TORCH} or newer")
 
 
 def table_rows() -> list[list[Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_examples import HEADER, N, S, changed, table_rows, vectors, write_images, write_table
+from model_examples import HEADER, N, S, changed, needs_export, table_rows, vectors, write_images, write_table
 from pucl.models.folder import load_model, read_card
 
 from conftest import Command, Run
@@ -64,8 +64,7 @@ def test_every_verb_speaks_json(pucl: Command) -> None:
     assert report["bytes"] == Path(report["out"]).stat().st_size
     prior = json.loads(pucl("prior", "people.csv", *READ, "--method", "elkan_noto", "--json").out)
     assert 0 <= prior["low"] <= prior["value"] <= prior["high"] <= 1 and prior["method"] == "elkan_noto"
-    for module in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(module, reason="the extra 'export' is not installed")
+    needs_export()
     export = pucl("export", "model", "--onnx", "model.onnx", "--json")
     assert json.loads(export.out)["out"] == "model.onnx" and export.err == ""
 

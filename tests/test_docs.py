@@ -1,11 +1,13 @@
 """The documentation: links lead somewhere, every page is in the navigation, code compiles and, where marked, runs.
 
 A block after the comment ``<!-- run -->`` is run, in a folder of its own; the blocks of a page share their variables.
-``<!-- run: a b -->`` does so where the modules a and b are installed. Python runs as it is; of ``sh`` the lines that
-start with ``pucl``. A block of ``text`` that follows is what it prints, to the first words of every line.
+``<!-- run: a b>=2.7 -->`` does so where the modules a and b, of 2.7 or newer, are installed. Python runs as it is; of
+``sh`` the lines that start with ``pucl``. A block of ``text`` that follows is what it prints, to the first words of
+every line.
 """
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import io
 import os
@@ -25,7 +27,9 @@ from conftest import ROOT, heads
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-FENCE = re.compile(r"(?:^<!-- (run)(?:: ([\w ]+))? -->\n)?^```(?:\{\.)?(\w*)\}?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"(?:^<!-- (run)(?:: ([\w .>=]+))? -->\n)?^```(?:\{\.)?(\w*)\}?\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 OWN_WARNINGS = {"lightning", "transformers", "ray", "pyspark", "dask", "duckdb"}  # what these warn of is theirs to mend
 SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 
@@ -60,8 +64,15 @@ def runnable(page: Path) -> bool:
     return any(block.run for block in blocks(page))
 
 
-def is_here(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+def is_here(need: str) -> bool:
+    module, _, lowest = need.partition(">=")
+    if importlib.util.find_spec(module) is None:
+        return False
+    return not lowest or numbers(importlib.metadata.version(module)) >= numbers(lowest)
+
+
+def numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)

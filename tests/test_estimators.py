@@ -1,7 +1,6 @@
 """PUClassifier under the contract of scikit-learn: inputs of every kind, pipelines, scores, bad input."""
 
 import pickle
-import warnings
 from typing import Any
 
 import joblib
@@ -14,10 +13,9 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import pucl
-from estimator_examples import EXPECTED, gaussians, quick
+from estimator_examples import EXPECTED, contract, gaussians, quick
 from pucl import PUClassifier, PUScores, pu_scorer
 from pucl.errors import InputError
 from pucl.estimators.call import call_of
@@ -26,11 +24,7 @@ from pucl.estimators.call import call_of
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
 def test_contract_of_scikit_learn() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # checks feed constant columns and few rows on purpose
-        found = check_estimator(
-            PUClassifier(random_state=0), expected_failed_checks=EXPECTED, on_fail=None, on_skip=None
-        )
+    found = contract(PUClassifier(random_state=0))
     failed = {one["check_name"]: one["exception"] for one in found if one["status"] == "failed"}
     assert not failed
     assert {one["check_name"] for one in found if one["status"] == "xfail"} == set(EXPECTED), (

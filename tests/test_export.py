@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 
-from model_examples import N, blend_model, mixed_table, random_model, table_model, vectors
+from model_examples import N, blend_model, mixed_table, needs_export, random_model, table_model, vectors
 from pucl.data.own import Table
 from pucl.errors import InputError, RunError
 from pucl.models import export
@@ -33,6 +34,7 @@ def _needed() -> None:
 
 def exported(model: Model, tmp_path: Path) -> tuple[Any, dict[str, str]]:
     """The session of an exported model, and the metadata."""
+    needs_export()
     path = export_onnx(model, tmp_path / "model.onnx")
     session = pytest.importorskip("onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"])
     return session, session.get_modelmeta().custom_metadata_map
@@ -165,6 +167,7 @@ def test_what_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         export, "expected_scores", lambda _model, trial: np.full(len(trial.content), 0.123, dtype=np.float32)
     )
+    needs_export()
     with pytest.raises(RunError, match="onnxruntime differs from the model"):
         export_onnx(random_model(Schema("vector", (4,)), "raw"), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
@@ -172,6 +175,7 @@ def test_what_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_a_runtime_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_export()
     runtime = pytest.importorskip("onnxruntime")
 
     def refuse(*_args: object, **_options: object) -> None:
@@ -187,10 +191,20 @@ def test_a_runtime_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.
 def test_nothing_is_said_and_nothing_is_left_but_the_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    needs_export()
     export_onnx(random_model(Schema("vector", (4,)), "raw"), tmp_path / "new" / "model.onnx")
     assert tuple(capfd.readouterr()) == ("", "")
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["model.onnx"]
+
+
+def test_a_torch_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", TorchVersion("2.6.0+cu124"))
+    with pytest.raises(
+        InputError, match=r"^pucl.export: ONNX needs torch 2.7 or newer; this is 2.6.0\+cu124 \(pip ins"
+    ):
+        export_onnx(random_model(Schema("vector", (4,)), "raw"), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_bad_places_and_missing_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

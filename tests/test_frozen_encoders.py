@@ -24,6 +24,7 @@ from frozen_examples import (
     vectors,
     write_onnx,
 )
+from model_examples import needs_export
 from pucl import PUClassifier
 from pucl.encoders.frozen.functions import as_affine
 from pucl.encoders.frozen.resolve import resolve
@@ -309,6 +310,7 @@ def test_own_code_is_not_exported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_frozen_network_is_exported_with_the_rest(tmp_path: Path) -> None:
+    needs_export()
     runtime = pytest.importorskip("onnxruntime")
     from pucl.models.export import export_onnx
 

@@ -191,9 +191,14 @@ fit_head(z, s, pseudo_label(z, s, repeats=1))
 
 @pytest.mark.slow
 def test_labelling_rows_loads_no_compiler() -> None:
-    check = "import sys; print([m for m in ('torch._dynamo', 'sympy') if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", f"{LABEL_ROWS}\n{check}"], capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines()[-1] == "[]"
+    check = "import sys; print(*(m for m in ('torch._dynamo', 'sympy') if m in sys.modules))"
+    known = "import torch.utils.checkpoint"  # which training takes: some versions of torch load sympy with it
+    loaded = [
+        subprocess.run([sys.executable, "-c", f"{code}\n{check}"], capture_output=True, text=True, check=True)
+        for code in (known, LABEL_ROWS)
+    ]
+    allowed, found = (run.stdout.splitlines()[-1].split() for run in loaded)
+    assert found == allowed and "torch._dynamo" not in allowed
 
 
 def test_public_names_are_all_there() -> None:

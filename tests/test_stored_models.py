@@ -4,10 +4,12 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special
 
 from model_examples import resign
 from pucl import PUClassifier
@@ -30,6 +32,22 @@ def rows_of(name: str) -> Any:
     return pd.DataFrame(rows) if "table" in name else np.array(rows, dtype=np.float32)
 
 
+def check(classifier: PUClassifier, name: str) -> None:
+    """The probabilities are those of then to 1e-6 with the head in float64, and to 1e-5 in float32 as it is.
+
+    How sums are rounded in float32 differs between versions of torch: with 2.4 by up to 1.6e-6.
+    """
+    rows = rows_of(name)
+    found = classifier.predict_proba(rows)[:, 1]
+    head = classifier.model_.head
+    with mock.patch.object(head, "forward", lambda z, forward=head.forward: forward(z.double())):
+        head.double()
+        exact = classifier.decision_function(rows)
+        head.float()
+    np.testing.assert_allclose(special.expit(exact), made(name)["probability"], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found, special.expit(exact), rtol=0, atol=1e-5)
+
+
 def test_every_version_has_a_model() -> None:
     """Who raises a version stores a model of it: python tests/stored_models/make.py NAME."""
     for kind in ("table", "vectors"):
@@ -44,9 +62,8 @@ def test_an_earlier_model_loads_and_predicts_the_same(name: str) -> None:
     card = read_card(STORED / name)
     assert card.format == known["format"]
     classifier = PUClassifier.load(STORED / name)
-    found = classifier.predict_proba(rows_of(name))[:, 1]
-    np.testing.assert_allclose(found, known["probability"], rtol=0, atol=1e-6)
-    assert np.ptp(found) > 0.1  # rows that are told apart
+    check(classifier, name)
+    assert np.ptp(classifier.predict_proba(rows_of(name))[:, 1]) > 0.1  # rows that are told apart
     assert describe(load_model(STORED / name).record)
 
 
@@ -55,8 +72,7 @@ def test_an_earlier_model_is_stored_anew(name: str, tmp_path: Path) -> None:
     save_model(tmp_path / "model", load_model(STORED / name))
     content = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert (content["format"], content["record"]["record_version"]) == (FORMAT, VERSION)
-    found = PUClassifier.load(tmp_path / "model").predict_proba(rows_of(name))[:, 1]
-    np.testing.assert_allclose(found, made(name)["probability"], rtol=0, atol=1e-6)
+    check(PUClassifier.load(tmp_path / "model"), name)
 
 
 @pytest.mark.parametrize(("said", "meant"), [(False, None), (True, "fixed labels")])

@@ -23,6 +23,7 @@ from pucl.models.places import check_file
 
 OWNER = "pucl.export"
 TOLERANCE = 1e-4
+OLDEST_TORCH = "2.7"  # before it, networks with batch norm cannot be exported
 TRACED, CHECKED = 3, 7  # rows of the example and of the check, which differ: the batch size is dynamic
 
 
@@ -44,10 +45,13 @@ def export_onnx(model: Model, path: str | Path) -> Path:
         raise InputError(problem, owner=OWNER)
     _refuse_texts(model)
     onnx, _, runtime = (_need(name) for name in ("onnx", "onnxscript", "onnxruntime"))
+    if torch.__version__ < OLDEST_TORCH:
+        problem = f"ONNX needs torch {OLDEST_TORCH} or newer; this is {torch.__version__} (pip install --upgrade torch)"
+        raise InputError(problem, owner=OWNER)
     graph = Graph(model).eval()
     with _quiet(), torch.no_grad():
         example = _traced(model, graph)
-        rows = torch.export.Dim("n", min=1)
+        rows = torch.export.Dim("n", min=1, max=2**31 - 1)
         program = torch.onnx.export(
             graph, example, dynamo=True, input_names=graph.inputs, output_names=["probability"],
             dynamic_shapes=tuple({0: rows} for _ in example), verbose=False,
@@ -107,14 +111,14 @@ def _check(runtime: Any, data: bytes, model: Model, graph: Graph) -> None:
     """Refuse a graph whose probabilities differ from the model's, on new rows and on a single row."""
     options = runtime.SessionOptions()
     options.log_severity_level = 3
+    trial = trial_rows(model, graph, CHECKED)
     try:
         session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        found = [(some, *session.run(None, some.inputs)) for some in (trial, trial.first())]
     except Exception as error:
         reason = one_line(error)
         raise RunError(f"{OWNER}: onnxruntime {runtime.__version__} cannot run the graph: {reason}") from None
-    trial = trial_rows(model, graph, CHECKED)
-    for some in (trial, trial.first()):
-        (probability,) = session.run(None, some.inputs)
+    for some, probability in found:
         expected = expected_scores(model, some)
         if probability.shape != expected.shape:
             raise RunError(f"{OWNER}: onnxruntime gives shape {probability.shape}, the model {expected.shape}")

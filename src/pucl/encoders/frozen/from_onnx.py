@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pucl.encoders.frozen.onnx_file import takes_other_files
 from pucl.encoders.shapes import Shape
 from pucl.errors import Described, InputError, about_file, bad_argument, how_to_install, one_line
 from pucl.weights import need
@@ -37,10 +38,17 @@ class OnnxNetwork(nn.Module):
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = torch.get_num_threads()
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # not its own, which is no protobuf
+        data = self.file.cpu().numpy().tobytes()
         try:
-            session = runtime.InferenceSession(
-                self.file.cpu().numpy().tobytes(), options, providers=["CPUExecutionProvider"]
-            )
+            outside = takes_other_files(data)
+        except ValueError as error:
+            raise InputError(f"the file cannot be read as ONNX: {error}", owner=OWNER) from None
+        if outside:
+            got = Described("one with numbers in other files (onnx.save(onnx.load(FILE), NEW) makes one file of them)")
+            raise bad_argument(OWNER, "the graph", "one that needs no other file", got)
+        try:
+            session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
             inputs = [(each.name, each.type) for each in session.get_inputs()]
         except Exception as error:
             raise InputError(f"onnxruntime cannot read the file: {one_line(error)}", owner=OWNER) from None
