@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,15 @@ def test_what_is_missing_is_named_and_points_of_fewer_seeds_are_open() -> None:
     full = draw_sweep("kappa_accuracy", stored("kappa_accuracy"))
     assert "open" not in full.conditions and "missing" not in full.conditions
     assert not [line for line in draw(full).axes[3].lines if line.get_markerfacecolor() == "white"]
+
+
+def test_results_of_several_machines_are_said_to_be() -> None:
+    full = stored("mcl")
+    assert "run on" not in draw_sweep("mcl", full).conditions
+    first = full.lines[0]
+    mixed = [replace(first, origin=replace(first.origin, hardware="another CPU")), *full.lines[1:]]
+    said = draw_sweep("mcl", Stored.of(full.sweep, GRID, CELLS, mixed)).conditions
+    assert f"run on {', '.join(sorted(['another CPU', first.origin.hardware]))}" in said
 
 
 def test_one_seed_has_no_spread() -> None:

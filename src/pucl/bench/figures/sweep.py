@@ -208,6 +208,8 @@ def conditions(stored: Stored, *, dashed: bool, uneven: bool) -> str:
         f"n_U = {_some({line.cell.place.n_unlabelled for line in stored.lines})}",
         f"mean ± standard deviation over {len(seeds)} seeds" if len(seeds) > 1 else "one seed",
     ]
+    if len(hardware := {line.origin.hardware for line in stored.lines}) > 1:
+        said.append(f"run on {_some(hardware)}")
     if uneven:
         said.append("open: fewer seeds")
     if dashed:
