@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,33 +171,125 @@ def test_axes_of_the_other_figures() -> None:
 def test_gains_are_those_of_a_seed_over_its_own_reference() -> None:
     """Made-up accuracies are 80 + 10 γ + seed, so that a difference within a seed is that of γ alone."""
     *tasks, of_pucl, of_scl = draw_sweep("hardness", stored("hardness")).panels
-    assert [panel.title for panel in tasks] == ["CIFAR-hard", "CIFAR-easy", "CIFAR-medium"]
+    assert [panel.title for panel in tasks] == ["CIFAR-easy", "CIFAR-medium", "CIFAR-hard"]
     gain = curve_of(of_pucl, "CIFAR-hard")
     assert gain.x == pytest.approx((1 / 19, 3 / 17, 2 / 3)) and gain.seeds == (3, 3, 3)
     assert gain.y == pytest.approx([10 * (x - 3 / 17) for x in gain.x]) and gain.error == pytest.approx([0] * 3)
     assert curve_of(of_scl, "CIFAR-easy").y == pytest.approx((0, 0))
 
 
+def test_gains_of_the_authors_are_differences_of_their_numbers() -> None:
+    *_, of_pucl, of_scl = draw_sweep("hardness", stored("hardness")).panels
+    theirs = {(p.task, p.method, p.n_labelled or 0): p.accuracy for p in points("hardness")}
+    for task, title in (("cifar_easy", "CIFAR-easy"), ("cifar_hard", "CIFAR-hard")):
+        (plain,) = [value for (of, method, _), value in theirs.items() if (of, method) == (task, "ssCL")]
+        gains = {n: value - plain for (of, method, n), value in theirs.items() if (of, method) == (task, "puCL")}
+        curve = curve_of(of_pucl, title, "published")
+        assert curve.y == pytest.approx([gains[n] for n in sorted(gains)])
+        assert curve.x == pytest.approx([n / (20000 - n) for n in sorted(gains)])
+        (full,) = [value for (of, method, _), value in theirs.items() if (of, method) == (task, "sCL")]
+        assert curve_of(of_scl, title, "published").y == pytest.approx([full - plain] * 2)
+
+
 def test_accuracies_over_kappa_are_shown_apart_for_few_and_many_positives() -> None:
     made = draw_sweep("kappa_accuracy", stored("kappa_accuracy"))
-    few, many, *tables = made.panels
+    *tables, few, many = made.panels
     for panel, priors in ((few, (0.1, 0.3, 0.5)), (many, (0.7, 0.9))):
         points_of = curve_of(panel, "sCL-PU")
         expected = {kappa(prior, gamma): 81 + 10 * gamma for prior in priors for gamma in (0.02, 0.1, 0.5)}
         assert dict(zip(points_of.x, points_of.y, strict=True)) == pytest.approx(expected)
         assert not points_of.joined
-    assert [panel.title.split()[0] for panel in tables] == ["ssCL", "sCL-PU", "puCL"]
+    assert [panel.title.partition(",")[0] for panel in tables] == ["ssCL", "sCL-PU", "puCL"]
     heats = [panel.heat for panel in tables if panel.heat is not None]
     assert len(heats) == 3 and len({heat.limits for heat in heats}) == 1, "one scale for all"
     assert np.allclose(heats[0].values, [[81 + 10 * gamma] * 5 for gamma in (0.02, 0.1, 0.5)])
     figure = draw(made)
-    numbers = [text.get_text() for text in figure.axes[2].texts]
+    numbers = [text.get_text() for text in figure.axes[0].texts]
     assert numbers == [f"{81 + 10 * gamma:.1f}" for gamma in (0.02, 0.1, 0.5) for _ in range(5)]
+
+
+def partly() -> Stored:
+    """Made-up results of the figures over κ: seed 0 everywhere, the others but for n_P = 5,000 with π = 0.7 or 0.9."""
+    full = stored("kappa_accuracy")
+    lines = [
+        line
+        for line in full.lines
+        if line.cell.place.n_labelled < 5000 or ((line.cell.place.true_prior or 0) < 0.7 and line.cell.place.seed < 2)
+    ]
+    return Stored.of(full.sweep, GRID, CELLS, lines)
+
+
+def test_a_map_says_which_squares_were_not_run_and_which_have_fewer_seeds() -> None:
+    made = draw_sweep("kappa_accuracy", partly())
+    heat = made.panels[0].heat
+    assert heat is not None and np.isnan(heat.values[2]).tolist() == [False] * 3 + [True] * 2
+    assert heat.seeds == ((3,) * 5, (3,) * 5, (2, 2, 2, 0, 0))
+    assert heat.values[2][0] == pytest.approx(85.5), "the mean of the two seeds that are there"
+    top = [text.get_text() for text in draw(made).axes[0].texts][10:]
+    assert top == ["85.5\n(2 seeds)"] * 3 + ["not\nrun"] * 2
+    table = [row for row in rows(made) if row[0] == "ssCL, test accuracy (%)"]
+    assert [row[5:] for row in table[-3:]] == [(85.5, "", 2), ("", "", 0), ("", "", 0)]
+
+
+def test_what_is_missing_is_named_and_points_of_fewer_seeds_are_open() -> None:
+    made = draw_sweep("kappa_accuracy", partly())
+    said = made.conditions.replace("\N{NO-BREAK SPACE}", " ")
+    assert "108 of 135 cells are there (missing: n_P = 5,000)" in said and "open: fewer seeds" in said
+    few = made.panels[3]
+    pucl = curve_of(few, "puCL")
+    assert sorted(pucl.seeds) == [2] * 3 + [3] * 6
+    axes = draw(made).axes[3]
+    opened = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    expected = [kappa(prior, 0.5) for prior in (0.1, 0.3, 0.5)]
+    assert [line.get_xdata() for line in opened] == [pytest.approx(expected)] * 3
+    full = draw_sweep("kappa_accuracy", stored("kappa_accuracy"))
+    assert "open" not in full.conditions and "missing" not in full.conditions
+    assert not [line for line in draw(full).axes[3].lines if line.get_markerfacecolor() == "white"]
+
+
+def test_results_of_several_machines_are_said_to_be() -> None:
+    full = stored("mcl")
+    assert "run on" not in draw_sweep("mcl", full).conditions
+    first = full.lines[0]
+    mixed = [replace(first, origin=replace(first.origin, hardware="another CPU")), *full.lines[1:]]
+    said = draw_sweep("mcl", Stored.of(full.sweep, GRID, CELLS, mixed)).conditions
+    assert f"run on {', '.join(sorted(['another CPU', first.origin.hardware]))}" in said
+
+
+def test_one_seed_has_no_spread() -> None:
+    made = draw_sweep("punce_prior", stored("punce_prior", seeds=(0,)))
+    assert all(not curve.error for curve in made.panels[0].curves)
+    (axes,) = draw(made).axes
+    assert not axes.collections, "no error bars"
+    uneven = draw_sweep("kappa_cuts", one_seed_at_high_gamma())
+    curve = curve_of(uneven.panels[3], "puCL")
+    assert curve.seeds == (3, 3, 1) and np.isnan(curve.error).tolist() == [False, False, True]
+    assert [row[6] for row in rows(uneven) if row[:2] == ("π = 0.1", "puCL")] == [1.0, 1.0, ""]
+
+
+def one_seed_at_high_gamma() -> Stored:
+    full = stored("kappa_cuts")
+    lines = [line for line in full.lines if line.cell.place.n_labelled < 5000 or line.cell.place.seed == 0]
+    return Stored.of(full.sweep, GRID, CELLS, lines)
+
+
+def test_panels_of_one_quantity_have_one_axis_and_objectives_one_colour() -> None:
+    made = draw_sweep("kappa_cuts", stored("kappa_cuts"))
+    axes = draw(made).axes[:8]
+    assert len({one.get_ylim() for one in axes}) == 1
+    assert len({one.get_xlim() for one in axes[:3]}) == 1 and len({one.get_xlim() for one in axes[3:]}) == 1
+    colours: dict[str, set[str]] = {}
+    for name in ("kappa_cuts", "nP_contrastive", "punce_vs_pucl", "hardness"):
+        for one in draw(draw_sweep(name, stored(name))).axes:
+            for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+                line: Any = handle[0] if isinstance(handle, tuple) else handle
+                colours.setdefault(label.partition(",")[0], set()).add(line.get_color())
+    assert [len(colours[name]) for name in ("ssCL", "sCL-PU", "puCL", "puNCE", "sCL")] == [1] * 5
 
 
 def test_cuts_run_along_gamma_and_along_pi() -> None:
     made = draw_sweep("kappa_cuts", stored("kappa_cuts", seeds=(0,)))
-    along_gamma, along_prior = made.panels[:5], made.panels[5:]
+    along_prior, along_gamma = made.panels[:3], made.panels[3:]
     assert [panel.title for panel in along_gamma] == [f"π = {prior:g}" for prior in (0.1, 0.3, 0.5, 0.7, 0.9)]
     assert [panel.title for panel in along_prior] == ["γ = 0.02", "γ = 0.1", "γ = 0.5"]
     assert curve_of(along_gamma[0], "puCL").x == (0.02, 0.1, 0.5)
@@ -206,7 +299,7 @@ def test_cuts_run_along_gamma_and_along_pi() -> None:
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_sweep_fits_the_palette_and_says_what_is_missing(name: str) -> None:
     made = draw_sweep(name, stored(name, seeds=(0, 1)))
-    assert "cells are there" in made.conditions and "2 seeds" in made.conditions
+    assert "cells are there" in made.conditions and "seed 2)" in made.conditions and "2 seeds" in made.conditions
     assert all(len({curve.series for curve in panel.curves}) <= len(PALETTE) == len(MARKERS) for panel in made.panels)
     with pytest.raises(
         InputError, match=rf"figure '{name}': no results are stored; run: pucl bench run .* \(\d+ cells"

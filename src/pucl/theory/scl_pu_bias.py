@@ -10,6 +10,10 @@ from pucl.theory.comparison import Comparison, mean_of
 
 N_UNLABELLED, DRAWS = 40, 400
 PRIORS, GAMMAS = (0.2, 0.5, 0.8), (0.1, 0.5, 1.5)
+SMALL = (
+    "In small batches the bias is smaller by the factor (2u − 2)/(2u − 1): one of the other views is a view of the "
+    "same row."
+)
 
 
 def bias_of_scl_pu(prior: float, gamma: float, rho_intra: float, rho_inter: float) -> float:
@@ -51,7 +55,7 @@ def _against_scl(atoms: Atoms, prior: float, gamma: float, generator: Generator)
     return Comparison(
         f"E sCL-PU − E sCL, π = {prior}, γ = {gamma}", written,
         _difference(atoms, prior, gamma, N_UNLABELLED, DRAWS, generator),
-        corrected=written * (2 * N_UNLABELLED - 2) / (2 * N_UNLABELLED - 1),
+        corrected=written * (2 * N_UNLABELLED - 2) / (2 * N_UNLABELLED - 1), note=SMALL,
     )  # fmt: skip
 
 
@@ -60,8 +64,7 @@ def _small_batch(atoms: Atoms, generator: Generator, n_u: int = 4) -> Comparison
     return Comparison(
         f"E sCL-PU − E sCL, π = 0.5, γ = 0.5, {n_u} unlabelled rows", written,
         _difference(atoms, 0.5, 0.5, n_u, 8 * DRAWS, generator), corrected=written * (2 * n_u - 2) / (2 * n_u - 1),
-        note="In small batches the bias is smaller by the factor (2u − 2)/(2u − 1): one of the other views is a view "
-        "of the same row.",
+        note=SMALL,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ def convergence() -> Sweep:
     only = ("task=cifar0", "setting=overlapping", "objective=sscl,pucl", "readout=knn")
     return Sweep(
         "Nearest neighbours while the encoder learns", only, "training rows seen (thousands)", _ours, _rows_seen,
-        more=_theirs,
+        more=_theirs, same_scale=False,
     )  # fmt: skip
 
 
@@ -40,4 +40,4 @@ def _rows_seen(cell: Cell) -> float:
 
 def _theirs(_: Lines) -> tuple[Panel, ...]:
     curves = published(Published("knn-over-epochs", _theirs_named, lambda point: point.epoch), "cifar0")
-    return (Panel("the authors: ResNet-18, 1,000 epochs", "epoch", ACCURACY, tuple(curves)),)
+    return (Panel("CIFAR-0, the authors, 1,000 epochs", "epoch", ACCURACY, tuple(curves)),)

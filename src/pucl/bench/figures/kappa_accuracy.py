@@ -1,7 +1,8 @@
 """Accuracy over κ, the factor in the bias of sCL-PU, where π and γ vary, and its cuts along either."""
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from statistics import fmean
 
@@ -13,6 +14,7 @@ from pucl.registry import register
 
 ONLY = ("task=fmnist1", "setting=case-control", "objective=sscl,scl_pu,pucl", "readout=knn", "epoch=None")
 PRIOR, KAPPA = "π (share of positives in U)", "κ = π(1 − π)/(1 + γ)"
+ORDER = ("ssCL", "sCL-PU", "puCL")
 MARGIN = 1.0  # points above and below what is shown
 
 
@@ -23,14 +25,15 @@ def kappa_accuracy() -> Sweep:
     κ is the same for π and 1 − π: fewer positives than negatives in U and more are shown apart.
     """
     return Sweep(
-        "Accuracy over π, γ and κ", ONLY, KAPPA, x=_kappa, panel=_side, joined=False, more=_over_both
+        "Accuracy over π, γ and κ", ONLY, KAPPA, x=_kappa, panel=_side, joined=False, more=_over_both, more_first=True
     )  # fmt: skip
 
 
 @register("figures", reference="fig:kappa_var_isolation", inputs=("image",))
 def kappa_cuts() -> Sweep:
     """Accuracy of ssCL, sCL-PU and puCL over γ at each π, and over π at each γ."""
-    return Sweep("Accuracy over γ at fixed π, and over π at fixed γ", ONLY, panel=_at_prior, more=_over_prior)
+    title = "Accuracy over π at fixed γ, and over γ at fixed π"
+    return Sweep(title, ONLY, panel=_at_prior, more=_over_prior, more_first=True)
 
 
 def _over_both(lines: Lines) -> tuple[Panel, ...]:
@@ -38,27 +41,34 @@ def _over_both(lines: Lines) -> tuple[Panel, ...]:
     values: dict[str, dict[tuple[float, float], list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         values[objective_of(line.cell)][gamma_of(line.cell), _prior(line.cell)].append(line.accuracy)
-    means = {name: {at: fmean(of) for at, of in found.items()} for name, found in values.items()}
-    limits = _limits(mean for found in means.values() for mean in found.values())
+    limits = _limits(fmean(of) for found in values.values() for of in found.values())
+    at = sorted({place for found in values.values() for place in found})
+    priors, gammas = sorted({prior for _, prior in at}), sorted({gamma for gamma, _ in at})
     return tuple(
-        Panel(f"{name} over π and γ", PRIOR, GAMMA, heat=_heat(found, limits)) for name, found in means.items()
+        Panel(f"{name}, {ACCURACY}", PRIOR, GAMMA, heat=_heat(values[name], priors, gammas, limits))
+        for name in sorted(values, key=ORDER.index)
     )
 
 
-def _heat(means: dict[tuple[float, float], float], limits: tuple[float, float]) -> Heat:
-    gammas, priors = sorted({gamma for gamma, _ in means}), sorted({prior for _, prior in means})
-    rows = tuple(tuple(means.get((gamma, prior), float("nan")) for prior in priors) for gamma in gammas)
-    return Heat(tuple(priors), tuple(gammas), rows, ACCURACY, limits)
+def _heat(
+    found: Mapping[tuple[float, float], list[float]], priors: list[float], gammas: list[float],
+    limits: tuple[float, float],
+) -> Heat:  # fmt: skip
+    """Means over seeds, NaN where there is no result."""
+    table = [[found.get((gamma, prior), []) for prior in priors] for gamma in gammas]
+    means = tuple(tuple(fmean(of) if of else math.nan for of in row) for row in table)
+    counts = tuple(tuple(len(of) for of in row) for row in table)
+    return Heat(tuple(priors), tuple(gammas), means, ACCURACY, limits, counts)
 
 
 def _over_prior(lines: Lines) -> tuple[Panel, ...]:
     """A panel over π for every γ."""
     sweep = replace(kappa_cuts(), panel=_at_gamma, x=_prior)
-    found = sorted(measured(lines, sweep, "kappa_cuts").items(), key=_order)
+    found = sorted(measured(lines, sweep, "kappa_cuts").items(), key=_value)
     return tuple(Panel(title, PRIOR, ACCURACY, tuple(curves)) for title, curves in found)
 
 
-def _order(item: tuple[str, object]) -> float:
+def _value(item: tuple[str, object]) -> float:
     return float(item[0].rpartition("= ")[2])
 
 

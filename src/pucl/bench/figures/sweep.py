@@ -1,5 +1,6 @@
 """Figures of stored results: accuracy over one quantity, a curve for each method, a panel for each task."""
 
+import math
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -83,6 +84,11 @@ class Sweep:
         published: of the authors, in the panel of their task.
         more: other panels, from the results.
         joined: whether the points of a curve are joined by a line.
+        order: of the panels; the others come after those named, as the grid has them.
+        more_first: whether `more` comes before.
+        same_scale: whether panels of one quantity have the same axis of it.
+        height: of a row of panels in inches.
+        readout: what to say of the readout in place of the names of the cells.
     """
 
     title: str
@@ -95,6 +101,11 @@ class Sweep:
     published: tuple[Published, ...] = ()
     more: Callable[[Lines], tuple[Panel, ...]] = field(default=lambda _: ())
     joined: bool = True
+    order: tuple[str, ...] = ()
+    more_first: bool = False
+    same_scale: bool = True
+    height: float = 2.7
+    readout: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,18 +151,31 @@ def command_of(verb: str, grid: Path, only: Sequence[str]) -> str:
 def draw_sweep(name: str, stored: Stored) -> Picture:
     """The picture of what is stored; nothing stored is an error that says which grid to run."""
     if not stored.lines:
-        cost = f"{len(stored.cells)} cells on {stored.encoders} encoders"
+        cost = f"{len(stored.cells)} cells on {stored.encoders} encoders; --dry-run says how long it takes"
         raise InputError(f"figure {name!r}: no results are stored; run: {stored.command} ({cost})")
     sweep = stored.sweep
     panels = []
-    for title, ours in measured(stored.lines, sweep, name).items():
+    found = measured(stored.lines, sweep, name)
+    for title in sorted(found, key=lambda one: sweep.order.index(one) if one in sweep.order else len(sweep.order)):
+        ours = found[title]
         theirs = [curve for one in sweep.published for curve in published(one, title, sweep.without_labels)]
         own = [x for curve in (*ours, *theirs) if curve.series not in sweep.without_labels for x in curve.x]
         ends = (min(own), max(own)) if own else (0.0, 1.0)
         flat = tuple(over(ends, curve) if curve.series in sweep.without_labels else curve for curve in (*ours, *theirs))
         panels.append(Panel(shown_name(title), sweep.x_label, ACCURACY, flat))
-    panels += sweep.more(stored.lines)
-    return Picture(sweep.title, conditions(stored), tuple(panels), columns=min(len(panels), 3))
+    more = [*sweep.more(stored.lines)]
+    panels = more + panels if sweep.more_first else panels + more
+    dashed = any(curve.source == "published" for panel in panels for curve in panel.curves)
+    seeds = len({line.cell.place.seed for line in stored.lines})
+    said = conditions(stored, dashed=dashed, uneven=_uneven(panels, seeds))
+    columns = min(len(panels), 3)
+    return Picture(sweep.title, said, tuple(panels), columns, seeds, sweep.same_scale, sweep.height)
+
+
+def _uneven(panels: Sequence[Panel], seeds: int) -> bool:
+    """Whether some point has fewer seeds than there are."""
+    counts = [n for panel in panels for curve in panel.curves for n in curve.seeds]
+    return any(n < seeds for n in counts)
 
 
 def measured(lines: Lines, sweep: Sweep, name: str) -> dict[str, list[Curve]]:
@@ -171,32 +195,49 @@ def measured(lines: Lines, sweep: Sweep, name: str) -> dict[str, list[Curve]]:
     }
 
 
-def conditions(stored: Stored) -> str:
+def conditions(stored: Stored, *, dashed: bool, uneven: bool) -> str:
     """Encoders, epochs, readouts, settings, n_U, seeds, and how much of it there is."""
+    readout = stored.sweep.readout
     pipelines = [line.cell for line in stored.lines if isinstance(line.cell, Pipeline)]
     seeds = {line.cell.place.seed for line in stored.lines}
     said = [
         _some({cell.encoder for cell in pipelines}),
         f"{_some({cell.recipe.training.epochs for cell in pipelines})} epochs",
-        f"readout {_some({READOUTS.get(cell.readout.name, cell.readout.name) for cell in pipelines})}",
+        readout or f"readout {_some({READOUTS.get(cell.readout.name, cell.readout.name) for cell in pipelines})}",
         _some({line.cell.place.setting for line in stored.lines}),
         f"n_U = {_some({line.cell.place.n_unlabelled for line in stored.lines})}",
         f"mean ± standard deviation over {len(seeds)} seeds" if len(seeds) > 1 else "one seed",
     ]
-    if stored.sweep.published:
+    if len(hardware := {line.origin.hardware for line in stored.lines}) > 1:
+        said.append(f"run on {_some(hardware)}")
+    if uneven:
+        said.append("open: fewer seeds")
+    if dashed:
         said.append("dashed: the authors' notebooks, ResNet-18")
     if len(stored.lines) < len(stored.cells):
-        said.append(f"{len(stored.lines)} of {len(stored.cells)} cells are there")
+        said.append(f"{len(stored.lines)} of {len(stored.cells)} cells are there{_missing(stored)}")
     return "; ".join(said) + "."
 
 
+def _missing(stored: Stored) -> str:
+    """What all cells without a result have in common and not every cell has: their tasks, n_P, π and seeds."""
+    there = {line.cell.key for line in stored.lines}
+    missing = [cell.place for cell in stored.cells if cell.key not in there]
+    said = []
+    for label, name in (("task", "task"), ("n_P =", "n_labelled"), ("π =", "true_prior"), ("seed", "seed")):
+        values = {getattr(place, name) for place in missing}
+        if values < {getattr(cell.place, name) for cell in stored.cells}:
+            plural = "s" if name in ("task", "seed") and len(values) > 1 else ""
+            said.append(f"{label}{plural} {_some(values)}".replace("_P = ", "_P\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
+    return f" (missing: {'; '.join(said)})" if said else ""
+
+
 def measured_curve(series: str, values: Values) -> Curve:
-    """Means and standard deviations over seeds."""
+    """Means and standard deviations over seeds; one seed has none."""
     x = tuple(sorted(values))
-    spread = tuple(stdev(values[at]) if len(values[at]) > 1 else 0.0 for at in x)
-    return Curve(
-        series, x, tuple(fmean(values[at]) for at in x), spread, tuple(len(values[at]) for at in x), "measured"
-    )
+    spread = tuple(stdev(values[at]) if len(values[at]) > 1 else math.nan for at in x)
+    error = () if all(math.isnan(one) for one in spread) else spread
+    return Curve(series, x, tuple(fmean(values[at]) for at in x), error, tuple(len(values[at]) for at in x), "measured")
 
 
 def published(one: Published, task: str, without_labels: tuple[str, ...] = ()) -> list[Curve]:

@@ -8,7 +8,7 @@ from pucl.registry import register
 def tsne_pucl() -> Maps:
     """t-SNE of the embeddings of ssCL, puCL at several γ and sCL."""
     only = ("task=cifar_hard", "objective=sscl,pucl,scl", "seed=0", "readout=knn", "epoch=None")
-    return Maps("Embeddings as labels become more (t-SNE)", only, columns=3)
+    return Maps("Embeddings as more positives are labelled (t-SNE)", only, columns=3)
 
 
 @register("figures", reference="figure:puNCE_tsne", inputs=("image",))
