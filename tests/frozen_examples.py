@@ -3,6 +3,7 @@
 import hashlib
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -130,19 +131,23 @@ def stand_in_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
 
 
-def stand_in_torchvision(monkeypatch: pytest.MonkeyPatch, folder: Path, *, here: bool = True) -> None:
+def stand_in_torchvision(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *, here: bool = True, fetch: Callable[..., None] | None = None
+) -> None:
+    """torchvision, with or without the weights on this machine; `fetch` downloads them."""
     content = io.BytesIO()
     torch.save(published().state_dict(), content)
     file = folder / "checkpoints" / f"tiny-{hashlib.sha256(content.getvalue()).hexdigest()[:8]}.pth"
     settings = SimpleNamespace(crop_size=[12], mean=(0.4, 0.4, 0.4), std=(0.3, 0.3, 0.3))
 
-    def fetch(**_: Any) -> None:
+    def write(**_: Any) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content.getvalue())
 
     if here:
-        fetch()
-    weights = SimpleNamespace(url=f"https://x/{file.name}", transforms=lambda: settings, get_state_dict=fetch)
+        write()
+    address = f"https://x/{file.name}"
+    weights = SimpleNamespace(url=address, transforms=lambda: settings, get_state_dict=fetch or write)
 
     def get_model_weights(name: str) -> Any:
         if name != "tiny":

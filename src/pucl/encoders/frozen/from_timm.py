@@ -26,7 +26,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     try:
         file = hub.hf_hub_download(place, WEIGHTS, local_files_only=not download)
     except Exception as error:
-        raise not_here(owner, f"encoder 'timm:{target}'", str(error)) from None
+        raise not_here(owner, f"encoder 'timm:{target}'", error, download=download) from None
     body = timm.create_model(target, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": file})
     settings = timm.data.resolve_model_data_config(body)
     options: dict[str, Any] = {
