@@ -104,21 +104,25 @@ def published(seed: int = 0) -> Body:
     return Body()
 
 
-def stand_in_hub(monkeypatch: pytest.MonkeyPatch, calls: list[Any], *, here: bool = True) -> None:
-    """huggingface_hub, with or without the files on this machine."""
+def stand_in_hub(monkeypatch: pytest.MonkeyPatch, calls: list[Any], folder: Path, *, here: bool = True) -> None:
+    """huggingface_hub, with or without the files on this machine; they come to `folder`."""
 
-    def answer(repo: str, file: str = "", *, local_files_only: bool, **_: Any) -> str:
-        calls.append((repo, file, local_files_only))
+    def answer(repo: str, *, local_files_only: bool, **_: Any) -> str:
+        calls.append((repo, local_files_only))
         if local_files_only and not here:
             raise FileNotFoundError("not in the cache")
-        return "weights"
+        place = folder / "weights"
+        place.mkdir(exist_ok=True)
+        (place / "model.safetensors").touch()
+        return str(place)
 
-    _module(monkeypatch, "huggingface_hub", hf_hub_download=answer, snapshot_download=answer)
+    _module(monkeypatch, "huggingface_hub", snapshot_download=answer)
 
 
 def stand_in_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     def create_model(_: str, *, pretrained: bool, num_classes: int, pretrained_cfg_overlay: Any = None) -> Body:
         assert num_classes == 0 and (pretrained_cfg_overlay is not None) == pretrained
+        assert not pretrained or Path(pretrained_cfg_overlay["file"]).is_file()
         body = published(0 if pretrained else 1)
         body.fc = nn.Identity()
         return body
@@ -166,7 +170,7 @@ def stand_in_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     processor = SimpleNamespace(size={"shortest_edge": 12}, image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=3)
 
     def without_network(place: str, *, local_files_only: bool, trust_remote_code: bool, **_: Any) -> str:
-        assert place == "weights" and local_files_only and not trust_remote_code
+        assert Path(place).name == "weights" and local_files_only and not trust_remote_code
         return place
 
     def model(place: str, **options: Any) -> Body:
