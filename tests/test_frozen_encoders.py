@@ -73,6 +73,21 @@ def test_the_users_own_network_is_frozen_where_asked(tmp_path: Path) -> None:
         PUClassifier.load(tmp_path / "model", network=Pooled(out=5))
 
 
+@pytest.mark.parametrize("tune", [None, "all"])
+def test_the_users_own_network_is_said_not_to_be_stored_before_it_is_trained(tmp_path: Path, tune: str | None) -> None:
+    before = torch.stack([value.sum() for value in own_network().state_dict().values()])
+    trained = PUClassifier(encoder=own_network(), tune=tune, epochs=1, **QUICK)
+    with pytest.warns(RunWarning, match="^Encoder Pooled is your own code, which is not stored with a model"):
+        trained.fit(images(), S)
+    trained.save(tmp_path / "model")
+    with pytest.raises(InputError, match="network must be a module to fill"):
+        PUClassifier.load(tmp_path / "model")
+    again = PUClassifier.load(tmp_path / "model", network=own_network(seed=7))
+    assert np.array_equal(again.decision_function(images()), trained.decision_function(images()))
+    after = torch.stack([value.sum() for value in trained.model_.encoder.network.state_dict().values()])
+    assert not torch.equal(before, after)
+
+
 @pytest.mark.parametrize("transformer", [PCA(3), make_pipeline(StandardScaler(), PCA(3, whiten=True))])
 def test_an_affine_transformer_is_stored_as_numbers(tmp_path: Path, transformer: Any) -> None:
     rows = vectors()
