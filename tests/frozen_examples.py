@@ -3,6 +3,7 @@
 import hashlib
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -103,21 +104,25 @@ def published(seed: int = 0) -> Body:
     return Body()
 
 
-def stand_in_hub(monkeypatch: pytest.MonkeyPatch, calls: list[Any], *, here: bool = True) -> None:
-    """huggingface_hub, with or without the files on this machine."""
+def stand_in_hub(monkeypatch: pytest.MonkeyPatch, calls: list[Any], folder: Path, *, here: bool = True) -> None:
+    """huggingface_hub, with or without the files on this machine; they come to `folder`."""
 
-    def answer(repo: str, file: str = "", *, local_files_only: bool, **_: Any) -> str:
-        calls.append((repo, file, local_files_only))
+    def answer(repo: str, *, local_files_only: bool, **_: Any) -> str:
+        calls.append((repo, local_files_only))
         if local_files_only and not here:
             raise FileNotFoundError("not in the cache")
-        return "weights"
+        place = folder / "weights"
+        place.mkdir(exist_ok=True)
+        (place / "model.safetensors").touch()
+        return str(place)
 
-    _module(monkeypatch, "huggingface_hub", hf_hub_download=answer, snapshot_download=answer)
+    _module(monkeypatch, "huggingface_hub", snapshot_download=answer)
 
 
 def stand_in_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     def create_model(_: str, *, pretrained: bool, num_classes: int, pretrained_cfg_overlay: Any = None) -> Body:
         assert num_classes == 0 and (pretrained_cfg_overlay is not None) == pretrained
+        assert not pretrained or Path(pretrained_cfg_overlay["file"]).is_file()
         body = published(0 if pretrained else 1)
         body.fc = nn.Identity()
         return body
@@ -130,19 +135,23 @@ def stand_in_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
 
 
-def stand_in_torchvision(monkeypatch: pytest.MonkeyPatch, folder: Path, *, here: bool = True) -> None:
+def stand_in_torchvision(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *, here: bool = True, fetch: Callable[..., None] | None = None
+) -> None:
+    """torchvision, with or without the weights on this machine; `fetch` downloads them."""
     content = io.BytesIO()
     torch.save(published().state_dict(), content)
     file = folder / "checkpoints" / f"tiny-{hashlib.sha256(content.getvalue()).hexdigest()[:8]}.pth"
     settings = SimpleNamespace(crop_size=[12], mean=(0.4, 0.4, 0.4), std=(0.3, 0.3, 0.3))
 
-    def fetch(**_: Any) -> None:
+    def write(**_: Any) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content.getvalue())
 
     if here:
-        fetch()
-    weights = SimpleNamespace(url=f"https://x/{file.name}", transforms=lambda: settings, get_state_dict=fetch)
+        write()
+    address = f"https://x/{file.name}"
+    weights = SimpleNamespace(url=address, transforms=lambda: settings, get_state_dict=fetch or write)
 
     def get_model_weights(name: str) -> Any:
         if name != "tiny":
@@ -161,7 +170,7 @@ def stand_in_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     processor = SimpleNamespace(size={"shortest_edge": 12}, image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=3)
 
     def without_network(place: str, *, local_files_only: bool, trust_remote_code: bool, **_: Any) -> str:
-        assert place == "weights" and local_files_only and not trust_remote_code
+        assert Path(place).name == "weights" and local_files_only and not trust_remote_code
         return place
 
     def model(place: str, **options: Any) -> Body:

@@ -74,6 +74,21 @@ def test_the_users_own_network_is_frozen_where_asked(tmp_path: Path) -> None:
         PUClassifier.load(tmp_path / "model", network=Pooled(out=5))
 
 
+@pytest.mark.parametrize("tune", [None, "all"])
+def test_the_users_own_network_is_said_not_to_be_stored_before_it_is_trained(tmp_path: Path, tune: str | None) -> None:
+    before = torch.stack([value.sum() for value in own_network().state_dict().values()])
+    trained = PUClassifier(encoder=own_network(), tune=tune, epochs=1, **QUICK)
+    with pytest.warns(RunWarning, match="^Encoder Pooled is your own code, which is not stored with a model"):
+        trained.fit(images(), S)
+    trained.save(tmp_path / "model")
+    with pytest.raises(InputError, match="network must be a module to fill"):
+        PUClassifier.load(tmp_path / "model")
+    again = PUClassifier.load(tmp_path / "model", network=own_network(seed=7))
+    assert np.array_equal(again.decision_function(images()), trained.decision_function(images()))
+    after = torch.stack([value.sum() for value in trained.model_.encoder.network.state_dict().values()])
+    assert not torch.equal(before, after)
+
+
 @pytest.mark.parametrize("transformer", [PCA(3), make_pipeline(StandardScaler(), PCA(3, whiten=True))])
 def test_an_affine_transformer_is_stored_as_numbers(tmp_path: Path, transformer: Any) -> None:
     rows = vectors()
@@ -225,12 +240,15 @@ def test_auto_compares_the_projection_with_the_frozen_vectors() -> None:
 def test_timm_is_read_from_its_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[Any] = []
     stand_in_timm(monkeypatch)
-    stand_in_hub(monkeypatch, calls)
+    stand_in_hub(monkeypatch, calls, tmp_path)
     fitted = PUClassifier(encoder="timm:tiny", **QUICK).fit(images(), S)
-    assert calls == [("timm/tiny", "model.safetensors", True)]
+    assert calls == [("timm/tiny", True)]
     check_stored(fitted, tmp_path, 7)
     front = fitted.model_.front
     assert front is not None and front.options["size"] == [12, 12] and front.options["mode"] == "bicubic"
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path))  # without safetensors
+    with pytest.raises(InputError, match="'timm:tiny' has no model.safetensors; pickled weights are not read"):
+        PUClassifier(encoder="timm:tiny", **QUICK).fit(images(), S)
     with pytest.raises(InputError, match="timm has no model 'huge' with weights"):
         PUClassifier(encoder="timm:huge", **QUICK).fit(images(), S)
 
@@ -249,7 +267,7 @@ def test_torchvision_is_read_up_to_its_classifier(monkeypatch: pytest.MonkeyPatc
 
 def test_transformers_are_pooled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in_transformers(monkeypatch)
-    stand_in_hub(monkeypatch, [])
+    stand_in_hub(monkeypatch, [], tmp_path)
     check_stored(PUClassifier(encoder="hf:org/tiny", **QUICK).fit(images(), S), tmp_path, 7)
 
 
@@ -266,13 +284,13 @@ def check_stored(fitted: PUClassifier, folder: Path, width: int) -> None:
 @pytest.mark.parametrize("scheme", ["timm", "torchvision", "hf"])
 def test_weights_are_downloaded_only_if_allowed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scheme: str) -> None:
     calls: list[Any] = []
-    stand_in_hub(monkeypatch, calls, here=False)
+    stand_in_hub(monkeypatch, calls, tmp_path, here=False)
     stand_in_timm(monkeypatch)
     stand_in_transformers(monkeypatch)
     stand_in_torchvision(monkeypatch, tmp_path, here=False)
     with pytest.raises(InputError, match=f"weights of encoder '{scheme}:tiny' are not on this machine.*download=True"):
         PUClassifier(encoder=f"{scheme}:tiny", **QUICK).fit(images(), S)
-    assert all(local_only for _, _, local_only in calls) and not list(tmp_path.iterdir())
+    assert all(local_only for _, local_only in calls) and not list(tmp_path.iterdir())
     PUClassifier(encoder=f"{scheme}:tiny", download=True, **QUICK).fit(images(), S)
 
 

@@ -86,16 +86,16 @@ def test_a_missing_package_is_one_line(
         PUClassifier(text_encoder=f"{scheme}:org/tiny").fit(TEXTS, S)
 
 
-def test_weights_are_downloaded_only_if_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_are_downloaded_only_if_allowed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[Any] = []
     stand_in_sentence_transformers(monkeypatch)
-    stand_in_hub(monkeypatch, calls, here=False)
+    stand_in_hub(monkeypatch, calls, tmp_path, here=False)
     with pytest.raises(InputError, match="weights of text encoder 'st:org/tiny' are not on this machine.*download=Tru"):
         PUClassifier(text_encoder="st:org/tiny").fit(TEXTS, S)
     assert [local_only for *_, local_only in calls] == [True]
     with pytest.raises(InputError, match="no encoder of texts with weights in safetensors"):  # the stand-in has none
         PUClassifier(encoder="st:org/tiny", download=True).fit(TEXTS, S)
-    assert calls[-1] == ("org/tiny", "", False)
+    assert calls[-1] == ("org/tiny", False)
     with pytest.raises(InputError, match="'st:sentence-transformers/tiny' are not on this machine"):
         PUClassifier(text_encoder="st:tiny").fit(TEXTS, S)
 

@@ -1,11 +1,13 @@
 """Packages that some encoders need, and weights that may not be on this machine: one line each."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pucl.errors import InputError
+from pucl.errors import InputError, one_line
 
+ON_HUB = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")  # names of models; anything else is meant as a folder
 FILES = ("*.json", "*.safetensors", "*.txt", "*.model")  # of published networks: neither code nor pickles
 
 
@@ -17,17 +19,19 @@ def need(module: str, what: str, install: str | None = None) -> Any:
     package = module.partition(".")[0]
     try:
         return import_module(module)
-    except ImportError as error:
-        absent = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == package
-        why = "" if absent else f" (it is here but cannot be imported: {' '.join(str(error).split())[:120]})"
-        raise InputError(f"{what} needs {package}{why}: {install or f'pip install {package}'}") from None
+    except Exception as error:  # packages that do not fit each other fail in other ways than with an ImportError
+        absent = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        why = "" if absent == package else f" (it is here but cannot be imported: {one_line(error)})"
+        how = install if install and absent in ("", package) else f"pip install {absent or package}"
+        raise InputError(f"{what} needs {package}{why}: {how}") from None
 
 
-def not_here(owner: str, what: str, reason: str = "") -> InputError:
-    """The error for weights that would have to be downloaded first, ready to raise."""
-    because = f" ({' '.join(reason.split())[:160]})" if reason else ""
-    allow = "--download" if owner.startswith("pucl ") else "download=True"
-    problem = f"the weights of {what} are not on this machine{because}; allow the download with {allow}"
+def not_here(owner: str, what: str, reason: Exception, *, download: bool = False) -> InputError:
+    """The error for weights that are not here and may not be downloaded, or could not be, ready to raise."""
+    if download:
+        return InputError(f"the weights of {what} could not be downloaded: {one_line(reason)}", owner=owner)
+    why = "" if isinstance(reason, FileNotFoundError) else f" ({one_line(reason)})"  # nothing in the cache says enough
+    problem = f"the weights of {what} are not on this machine{why}; allow the download with download=True"
     return InputError(problem, owner=owner)
 
 
@@ -42,8 +46,10 @@ def folder_of(target: str, what: str, *, owner: str, download: bool) -> Path:
     """
     if Path(target).is_dir():
         return Path(target)
+    if not ON_HUB.fullmatch(target):
+        raise InputError(f"{what}: there is no folder {target!r}, and it is no ORG/NAME of the hub", owner=owner)
     hub = need("huggingface_hub", what)
     try:
         return Path(hub.snapshot_download(target, allow_patterns=list(FILES), local_files_only=not download))
     except Exception as error:
-        raise not_here(owner, what, str(error)) from None
+        raise not_here(owner, what, error, download=download) from None

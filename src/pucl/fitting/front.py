@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass, replace
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch import device as Device
 
 from pucl.encoders.frozen.embedding import embed_frozen
@@ -60,8 +60,14 @@ class Front:
 
 
 def whole_network(rows: Tensor, schema: Schema, options: FitOptions) -> tuple[FitOptions, FrozenEncoder | None]:
-    """With ``tune="all"``, the options with the network itself as the encoder to train; otherwise as they are."""
-    if options.tune != ALL or not is_frozen(options.encoder, options.tune):
+    """With ``tune="all"``, the options with the network itself as the encoder to train; otherwise as they are.
+
+    That the code of the user's own network is not stored with a model is said here, before it is trained.
+    """
+    frozen = is_frozen(options.encoder, options.tune)
+    if isinstance(options.encoder, nn.Module) and not frozen:
+        _say_not_stored(type(options.encoder).__name__)
+    if options.tune != ALL or not frozen:
         return options, None
     encoder = _resolved(rows, schema, options)
     if not encoder.trainable:
@@ -77,17 +83,13 @@ def front_of(
 ) -> Front | None:
     """The frozen encoder with its vectors of the rows; None where an encoder is trained from its start, or none used.
 
-    What cannot be stored with a model is said here, before the work is done.
+    What cannot be stored with a model is said here, before rows are encoded.
     """
     if not is_frozen(options.encoder, options.tune) or options.tune == ALL:
         return None
     encoder = _resolved(rows, schema, options)
     if encoder.stored_as is None:
-        text = (
-            f"Encoder {encoder.name} is your own code, which is not stored with a model: pass it again when you load "
-            "one (PUClassifier.load(folder, network=…))."
-        )
-        warnings.warn(text, RunWarning, stacklevel=2)
+        _say_not_stored(encoder.name)
 
     def tell(share: float) -> None:
         if on_progress is not None:
@@ -123,6 +125,14 @@ def with_front(record: FitRecord, front: Front, options: FitOptions, *, why: str
         candidates=tuple(replace(each, name=renamed(each.name)) for each in record.candidates),
         reasons=(*first, *reasons),
     )
+
+
+def _say_not_stored(name: str) -> None:
+    text = (
+        f"Encoder {name} is your own code, which is not stored with a model: pass it again when you load one "
+        "(PUClassifier.load(folder, network=…))."
+    )
+    warnings.warn(text, RunWarning, stacklevel=2)
 
 
 def _resolved(rows: Tensor, schema: Schema, options: FitOptions) -> FrozenEncoder:

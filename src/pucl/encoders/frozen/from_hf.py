@@ -50,7 +50,7 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     try:  # from a folder, so that nothing is asked of the network
         body = transformers.AutoModel.from_pretrained(place, use_safetensors=True, **LOCAL)
         processor = transformers.AutoImageProcessor.from_pretrained(place, **LOCAL)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # what transformers lacks shows only here
         text = one_line(error)
         problem = f"'hf:{target}' cannot be used as an encoder of images (weights in safetensors only): {text}"
         raise InputError(problem, owner=owner) from None

@@ -7,7 +7,7 @@ from torch import nn
 from pucl.encoders.preprocessing import Preprocess, Preprocessed
 from pucl.encoders.shapes import Shape
 from pucl.errors import InputError
-from pucl.weights import need, not_here
+from pucl.weights import folder_of, need
 
 WEIGHTS = "model.safetensors"  # of its repository; pickled weights are not read
 
@@ -15,7 +15,6 @@ WEIGHTS = "model.safetensors"  # of its repository; pickled weights are not read
 def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tuple[nn.Module, dict[str, Any]]:
     """The network with its weights, from the cache of huggingface_hub or, if allowed, from its site."""
     timm = need("timm", f"encoder 'timm:{target}'")
-    hub = need("huggingface_hub", f"encoder 'timm:{target}'")
     published = timm.models.get_pretrained_cfg(target) if timm.is_model(target.split(".", maxsplit=1)[0]) else None
     place = getattr(published, "hf_hub_id", None)
     if place is None:
@@ -23,11 +22,10 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
             f"timm has no model {target!r} with weights on the Hugging Face hub; timm.list_models(pretrained=True)"
         )
         raise InputError(problem, owner=owner)
-    try:
-        file = hub.hf_hub_download(place, WEIGHTS, local_files_only=not download)
-    except Exception as error:
-        raise not_here(owner, f"encoder 'timm:{target}'", str(error)) from None
-    body = timm.create_model(target, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": file})
+    file = folder_of(place, f"encoder 'timm:{target}'", owner=owner, download=download) / WEIGHTS
+    if not file.is_file():
+        raise InputError(f"'timm:{target}' has no {WEIGHTS}; pickled weights are not read", owner=owner)
+    body = timm.create_model(target, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": str(file)})
     settings = timm.data.resolve_model_data_config(body)
     options: dict[str, Any] = {
         "size": [int(side) for side in settings["input_size"][-2:]],

@@ -28,8 +28,11 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     file = Path(torch.hub.get_dir()) / "checkpoints" / str(weights.url).rsplit("/", 1)[-1]
     if not file.is_file():
         if not download:
-            raise not_here(owner, f"encoder 'torchvision:{target}'", f"no {file}")
-        weights.get_state_dict(progress=False, check_hash=True)
+            raise not_here(owner, f"encoder 'torchvision:{target}'", OSError(f"no {file}"))
+        try:
+            weights.get_state_dict(progress=False, check_hash=True)
+        except Exception as error:
+            raise not_here(owner, f"encoder 'torchvision:{target}'", error, download=True) from None
     body = models.get_model(target, weights=None)
     body.load_state_dict(tensors_of(_checked(file, owner), file, owner=owner))
     settings = weights.transforms()
