@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from estimator_examples import gaussians, quick
 from pucl import PUClassifier, pu_scores
 from pucl.priors import PriorEstimate
-from pucl.ranking.operating import expected_f1_threshold
+from pucl.ranking.operating import PARTS, expected_f1_threshold, recall_of_others
 from pucl.selection.scores import PUScores
 
 GIVEN = PriorEstimate(0.3, 0.3, 0.3, "given")
@@ -90,6 +90,61 @@ def test_confirmed_negatives_and_the_order_of_rows_change_nothing() -> None:
     assert expected_f1_threshold(more, known, ESTIMATE, negative=np.arange(82) >= 80) == alone
     order = np.random.default_rng(0).permutation(80)
     assert expected_f1_threshold(score[order], s[order], ESTIMATE) == alone
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("prior", [GIVEN, BOUND], ids=["given", "bound"])
+def test_recall_is_counted_above_thresholds_chosen_without_the_row(prior: PriorEstimate, ties: bool) -> None:
+    for seed in range(5):
+        score, s = problem(seed, ties)
+        by_rank = sorted(np.flatnonzero(s), key=lambda row: score[row])
+        above = 0
+        for k in range(PARTS):
+            out = by_rank[k::PARTS]
+            kept = np.setdiff1d(np.arange(len(s)), out)
+            threshold = expected_f1_threshold(score[kept], s[kept], prior)
+            above += sum(bool(score[row] > threshold) for row in out)
+        found = recall_of_others(score, s, prior)
+        assert found == pytest.approx(above / s.sum())
+        order = np.random.default_rng(seed).permutation(len(s))
+        assert recall_of_others(score[order], s[order], prior) == found
+        more, known = np.append(score, [9.0, 9.5]), np.append(s, [False, False])
+        assert recall_of_others(more, known, prior, negative=np.arange(len(known)) >= len(s)) == found
+
+
+def test_recall_of_few_labels_is_that_of_other_positives() -> None:
+    """12 labelled of 112 positives, one standard deviation above 400 negatives; the others show the true recall."""
+    own, left_out, truth = [], [], []
+    for seed in range(60):
+        r = np.random.default_rng(seed)
+        y, s = np.arange(512) < 112, np.arange(512) < 12
+        score = r.normal(size=512) + y
+        threshold = expected_f1_threshold(score, s, BOUND)
+        own.append((score[s] > threshold).mean())
+        others = recall_of_others(score, s, BOUND)
+        assert others is not None
+        left_out.append(others)
+        truth.append((score[y & ~s] > threshold).mean())
+    assert np.mean(own) - np.mean(truth) > 0.06, "rows that chose the threshold lie above it more often"
+    assert abs(np.mean(left_out) - np.mean(truth)) < 0.03
+
+
+def test_one_labelled_row_has_no_others() -> None:
+    assert recall_of_others(np.arange(5.0), np.arange(5) == 4, ESTIMATE) is None
+    assert recall_of_others(np.arange(5.0), np.arange(5) >= 3, GIVEN) is not None
+
+
+def test_a_fit_reports_the_recall_of_others() -> None:
+    r = np.random.default_rng(2)
+    y, s = np.arange(400) < 120, (np.arange(400) < 20).astype(int)
+    x = r.normal(size=(400, 4)) + 0.7 * y[:, None]
+    model = PUClassifier(kind="table", random_state=0).fit(x, s)
+    evidence = model.model_.evidence
+    assert evidence is not None and model.prior_is_bound_
+    score, held = np.asarray(evidence.held_logit, np.float64), evidence.held_labelled
+    others = recall_of_others(score, held, PriorEstimate.bound(model.prior_, "bbe"))
+    assert model.scores_["recall"]["value"] == others and others < (score[held] > 0).mean()
+    assert model.scores_["found"]["value"] == (score[~held] > 0).mean()
 
 
 def test_scores_that_are_all_equal_and_a_share_of_nothing() -> None:

@@ -135,6 +135,22 @@ def test_negatives_that_look_positive_are_seen_in_another_column(seed: int) -> N
     assert not blind.is_bound and blind.low > PRIOR, "from the scores alone nobody can know"
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_class_cut_out_of_a_count_is_bounded(seed: int) -> None:
+    """The most frequent tenth of noisy counts: the share of positives falls from the highest scores on."""
+    r = np.random.default_rng(seed)
+    x = r.normal(size=6000)
+    count = r.poisson(np.exp(4 + 1.5 * x) * r.gamma(4, 0.25, 6000))
+    y = count > np.quantile(count, 0.9)
+    s = np.zeros(6000, dtype=bool)
+    s[r.permutation(np.flatnonzero(y))[:250]] = True
+    noise = r.normal(size=(6000, 2)).astype(np.float32)
+    assert told_apart(noise, x, s), "by the score, where columns say nothing"
+    blind, found = plausible_share(x, s), plausible_share(x, s, rows=noise)
+    assert not blind.is_bound and blind.value > 1.4 * y[~s].mean()
+    assert found.is_bound and found.low == 0.0
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_positives_alone_are_not_told_apart(seed: int) -> None:
     x, s = look_alikes(0.0, seed=seed)

@@ -4,7 +4,7 @@ import difflib
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -114,13 +114,18 @@ def bad_argument(owner: str, argument: str, allowed: str, got: object) -> InputE
     return InputError(f"must be {allowed}; got {text}", owner=owner, argument=argument, allowed=allowed, got=text)
 
 
-def unknown_name(family: str, name: object, known: Iterable[str]) -> InputError:
-    """The error for an unknown name, with the nearest known one and the list (of very many its start), to raise."""
+def unknown_name(family: str, name: object, known: Iterable[str], *, others: Sequence[str] = ()) -> InputError:
+    """The error for an unknown name, with the nearest known one and the list (of very many its start), to raise.
+
+    `others` are further names that are not known either.
+    """
     family = ENTRY.get(family, family)
     names = sorted(known)
-    near = difflib.get_close_matches(str(name)[:100], names, n=1, cutoff=0.5)
+    near = () if others else difflib.get_close_matches(str(name)[:100], names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return InputError(f"unknown {family} {_short(str(name))}: {hint}known: {some(names, MANY)}", unknown=str(name))
+    more = f" (and {some([_short(each) for each in others])})" if others else ""
+    problem = f"unknown {family} {_short(str(name))}{more}: {hint}known: {some(names, MANY)}"
+    return InputError(problem, unknown=str(name))
 
 
 def some(names: Iterable[str], most: int = 12) -> str:

@@ -10,7 +10,7 @@ from pucl.fitting.label import Labels
 from pucl.fitting.plan import FitPlan
 from pucl.fitting.tune import Classifier
 from pucl.heads.calibration import Calibrated, fit_temperature
-from pucl.ranking.operating import expected_f1_threshold
+from pucl.ranking.operating import expected_f1_threshold, recall_of_others
 from pucl.ranking.thresholds import inside_unit_interval, threshold_for_share
 
 
@@ -29,8 +29,10 @@ def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged
     if classifier.comparison.averaged is None:
         return calibrated(classifier.head, judged, plan, share), judged
     known = judged.rows & plan.free.numpy()
-    threshold = expected_f1_threshold(judged.logits[known], plan.labelled.numpy()[known], labels.prior)
-    judged = replace(judged, logits=judged.logits - threshold)
+    score, labelled = judged.logits[known], plan.labelled.numpy()[known]
+    threshold = expected_f1_threshold(score, labelled, labels.prior)
+    recall = recall_of_others(score, labelled, labels.prior)
+    judged = replace(judged, logits=judged.logits - threshold, recall=recall)
     return calibrated(classifier.head, judged, plan, share, threshold=threshold), judged
 
 

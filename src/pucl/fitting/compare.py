@@ -103,10 +103,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judged:
-    """Logits of the rows a candidate did not learn from, at their numbers; the rest is NaN, (n,)."""
+    """Logits of the rows a candidate did not learn from, at their numbers; the rest is NaN, (n,).
+
+    `recall` is the share of the labelled rows called positive where each was left out when the threshold was chosen;
+    None where the threshold was not chosen by them.
+    """
 
     candidate: Candidate
     logits: NDArray[np.float64]
+    recall: float | None = None
 
     @property
     def rows(self) -> NDArray[np.bool_]:

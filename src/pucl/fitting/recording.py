@@ -27,14 +27,13 @@ from pucl.selection import (
     Verdict,
     diagnose,
     lift,
-    pu_scores,
     ranking_scores,
     score_ranges,
     simple_rivals,
     verdict,
 )
 from pucl.selection.diagnostics import at_most
-from pucl.selection.scores import Estimate
+from pucl.selection.scores import Estimate, scores_at_share
 from pucl.training.checkpoints import fingerprint
 from pucl.training.reporting import Epoch
 
@@ -103,6 +102,7 @@ class Hidden:
     logits: NDArray[np.float64]
     labelled: NDArray[np.bool_]
     negative: NDArray[np.bool_] | None
+    recall: float | None = None
 
     @classmethod
     def of(cls, plan: FitPlan, judged: Judged) -> "Hidden":
@@ -110,17 +110,20 @@ class Hidden:
         rows, negative = judged.rows & plan.counted.numpy(), plan.negatives
         if negative is not None and (rows & plan.unlabelled.numpy()).sum() < FEWEST_UNLABELLED:
             rows, negative = rows & ~negative, None
-        return cls(rows, judged.logits[rows], plan.labelled.numpy()[rows], None if negative is None else negative[rows])
+        known = None if negative is None else negative[rows]
+        return cls(rows, judged.logits[rows], plan.labelled.numpy()[rows], known, judged.recall)
 
 
 def _scores(hidden: Hidden, prior: PriorEstimate) -> RankingScores | None:
     """The estimates from hidden positives, at the low end of π; those that need no π where it is only bounded."""
-    logits, s, negative = hidden.logits, hidden.labelled, hidden.negative
+    logits, s, negative, recall = hidden.logits, hidden.labelled, hidden.negative, hidden.recall
     if not s.any() or s.all():
         return None
+    base = ranking_scores(logits, s, negatives=negative, recall=recall)
     if prior.is_bound:
-        return ranking_scores(logits, s, negatives=negative)
-    return within_bounds(pu_scores(logits, s, prior=prior.cautious, negatives=negative))
+        return base
+    free = ~s if negative is None else ~(s | negative)
+    return within_bounds(scores_at_share(base, logits[s], logits[free], prior.cautious))
 
 
 def _verdict(plan: FitPlan, hidden: Hidden, prior: PriorEstimate) -> Verdict:

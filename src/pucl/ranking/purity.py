@@ -19,14 +19,16 @@ WIDE = 100  # columns above which extra trees, which look at all of them in ever
 
 
 def told_apart(rows: Rows, score: Floats, labelled: Bools, *, seed: int = 0) -> bool:
-    """Whether new models tell P from U among the rows that score as high as nine tenths of P.
+    """Whether the score, or new models, tell P from U among the rows that score as high as nine tenths of P.
 
         R = {i : f_i ≥ c},   c so that P(f ≥ c | P) = 0.9
-        told apart if  AUC of P ∩ R against U ∩ R  >  1/2 + max(0.1, 2σ)
+        told apart if  AUC of P ∩ R against U ∩ R  >  1/2 + max(0.1, 2σ)   by the score f or by new models
 
-    If R held positives alone, P and U would be the same there (SCAR) and the AUC 1/2. Rankers of all rows learn mostly
-    what sets R apart from the rest; models of R alone can see what sets negatives apart inside it. The AUC is that of
-    the mean rank by a logistic regression, bagged trees and, of few columns, extra trees, each on rows it did not see.
+    If R held positives alone, P and U would be the same there (SCAR) and both AUCs 1/2. By the score: where positives
+    shade into negatives, as in a class cut out of a count, the share of positives falls all the way down from the
+    highest scores, and U lies lower in R than P (LOG.md). By new models: rankers of all rows learn mostly what sets R
+    apart from the rest; models of R alone can see what sets negatives apart inside it. Their AUC is that of the mean
+    rank by a logistic regression, bagged trees and, of few columns, extra trees, each on rows it did not see.
 
     Args:
         rows: finite features (n, d).
@@ -39,12 +41,19 @@ def told_apart(rows: Rows, score: Floats, labelled: Bools, *, seed: int = 0) -> 
     p, u = (_some(np.flatnonzero(high & kind), draw) for kind in (labelled, ~labelled))
     if min(len(p), len(u)) < FEWEST:
         return False
+    if _differ(score[p], score[u]):
+        return True
     x, s = rows[np.concatenate([p, u])], np.repeat([True, False], [len(p), len(u)])
     scores = [fit_linear(standardised(x)[0], s, seed=seed).score]
     kinds = (False, True) if x.shape[1] <= WIDE else (False,)
     scores += [bag_of_trees(x, s, min_leaf=MIN_LEAF, random_splits=extra, seed=seed).score for extra in kinds]
     rank = np.sum([rank_among(np.sort(each), each) for each in scores], axis=0)
-    area, error = auc(rank[s], rank[~s])
+    return _differ(rank[s], rank[~s])
+
+
+def _differ(p: Floats, u: Floats) -> bool:
+    """Whether P ranks clearly above U."""
+    area, error = auc(p, u)
     return bool(area - 0.5 > max(EFFECT, ERRORS * error))
 
 

@@ -120,7 +120,11 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0, nega
     negative = check_negatives(negatives, labelled, len(score), owner)
     check_share(owner, "prior", prior)
     base = ranking_scores(score, labelled, threshold=threshold, owner=owner, negatives=negative)
-    p, u = score[labelled], score[unlabelled_rows(labelled, negative)]
+    return scores_at_share(base, score[labelled], score[unlabelled_rows(labelled, negative)], prior)
+
+
+def scores_at_share(base: RankingScores, p: Floats, u: Floats, prior: float) -> PUScores:
+    """The figures of `pu_scores`, from what needs no π and the logits of P and of U."""
     r, q, c = base.recall.value, base.found.value, len(p) / (len(p) + len(u))
     error_r, error_q = base.recall.error, base.found.error
     risk = Estimate(2 * prior * (1 - r) + q - prior, float(np.hypot(2 * prior * error_r, error_q)))
@@ -143,7 +147,13 @@ def pu_scores(logits: Any, s: Any, *, prior: float, threshold: float = 0.0, nega
 
 
 def ranking_scores(
-    logits: Any, s: Any, *, threshold: float = 0.0, owner: str = "pucl.selection.ranking_scores", negatives: Any = None
+    logits: Any,
+    s: Any,
+    *,
+    threshold: float = 0.0,
+    owner: str = "pucl.selection.ranking_scores",
+    negatives: Any = None,
+    recall: float | None = None,
 ) -> RankingScores:
     """The estimates of `pu_scores` that need no π: recall, the share of U called positive, and the AUC of P against U.
 
@@ -153,6 +163,8 @@ def ranking_scores(
         threshold: a row is called positive if its logit is above it.
         owner: whom errors name.
         negatives: confirmed negatives, a mask (n,) or row numbers.
+        recall: of P, where its rows chose the threshold, so that more of them lie above it than of other positives;
+            counted above the threshold when not given.
     """
     score, labelled = check_logits(logits, s, owner=owner)
     negative = check_negatives(negatives, labelled, len(score), owner)
@@ -161,7 +173,7 @@ def ranking_scores(
     p, u = score[labelled], score[unlabelled_rows(labelled, negative)]
     return RankingScores(
         pu_auc=Estimate(*auc(p, u)),
-        recall=_share(p > threshold),
+        recall=_share(p > threshold) if recall is None else _share_of(recall * len(p), len(p)),
         found=_share(u > threshold),
         specificity=None if negative is None else _share(score[negative] <= threshold),
         pn_auc=None if negative is None else Estimate(*auc(p, score[negative])),
@@ -265,7 +277,10 @@ def check_logits(logits: Any, s: Any, *, owner: str, argument: str = "logits") -
 
 
 def _share(hit: NDArray[np.bool_]) -> Estimate:
-    n, k = len(hit), int(hit.sum())
+    return _share_of(int(hit.sum()), len(hit))
+
+
+def _share_of(k: float, n: int) -> Estimate:
     safe = (k + 1) / (n + 2)
     return Estimate(k / n, float(np.sqrt(safe * (1 - safe) / n)))
 

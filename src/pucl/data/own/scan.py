@@ -39,10 +39,10 @@ class Scan:
     file: str = ""  # what errors call the file or folder; empty for a frame
 
     def check_columns(self, *names: str) -> None:
-        """Every name is a column, or one error with the nearest one."""
-        for name in names:
-            if name not in self.schema.names:
-                raise unknown_name(f"column of {self.name}", name, self.schema.names)
+        """Every name is a column, or one error with all that are not, or with the nearest one."""
+        absent = [name for name in dict.fromkeys(names) if name not in self.schema.names]
+        if absent:
+            raise unknown_name(f"column of {self.name}", absent[0], self.schema.names, others=absent[1:])
 
     @contextmanager
     def named(self) -> Iterator[None]:
