@@ -39,6 +39,10 @@ def timed(cell: Cell, seconds: float, encoder: float | None = None) -> ResultLin
     return replace(line_of(cell), seconds=seconds, encoder_seconds=encoder, origin=Origin({}, HERE, "abc"))
 
 
+def unit_of(*cells: Cell) -> list[Cell]:
+    return list(cells)
+
+
 def box_of(seconds: float, lines: Iterable[ResultLine], *, trained: bool = False) -> tuple[TimeBox, Clock]:
     clock = Clock()
     return TimeBox(seconds, times_of_cells(lines, HERE), lambda _: trained, clock), clock
@@ -53,7 +57,7 @@ def taken(box: TimeBox, *units: list[Cell]) -> list[list[Cell]]:
 
 
 def test_the_first_unit_that_fits_is_begun() -> None:
-    slow, quick = [[baseline(name, seeds=[7])] for name in ("naive", "labelled_centroid")]
+    slow, quick = unit_of(baseline("naive", seeds=[7])), unit_of(baseline("labelled_centroid", seeds=[7]))
     lines = [timed(baseline("naive"), 60.0), timed(baseline("labelled_centroid"), 20.0)]
     box, clock = box_of(90.0, lines)
     assert taken(box, slow, quick) == [slow, quick]
@@ -64,7 +68,7 @@ def test_the_first_unit_that_fits_is_begun() -> None:
 
 
 def test_of_a_unit_that_is_too_long_the_first_cells_are_begun() -> None:
-    unit: list[Cell] = [*cells_of(readouts=["pupl", "kernel_cvir", "nnpu"])]
+    unit = unit_of(*cells_of(readouts=["pupl", "kernel_cvir", "nnpu"]))
     lines = [timed(cell, seconds, 100.0) for cell, seconds in zip(unit, (5.0, 10.0, 40.0), strict=True)]
     waiting = deque([list(unit)])
     assert box_of(120.0, lines)[0].take(waiting) == unit[:2] and list(waiting) == [unit[2:]]
@@ -73,7 +77,7 @@ def test_of_a_unit_that_is_too_long_the_first_cells_are_begun() -> None:
 
 
 def test_what_has_no_stored_time_is_begun_until_the_end() -> None:
-    unit: list[Cell] = [baseline("naive")]
+    unit = unit_of(baseline("naive"))
     box, clock = box_of(10.0, [])
     clock.now += 9.9
     assert taken(box, unit) == [unit]
@@ -82,7 +86,7 @@ def test_what_has_no_stored_time_is_begun_until_the_end() -> None:
 
 
 def test_a_slower_card_is_learnt_from_what_is_finished() -> None:
-    first, second, third = ([cell] for cell in cells_of(readouts=["pupl"], seeds=[0, 1, 2]))
+    first, second, third = (unit_of(cell) for cell in cells_of(readouts=["pupl"], seeds=[0, 1, 2]))
     lines = [timed(first[0], 10.0, 30.0)]
     box, clock = box_of(200.0, lines)
     assert box.take(deque([second])) == second

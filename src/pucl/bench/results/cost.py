@@ -138,7 +138,7 @@ def shared(done: Iterable[Timed]) -> list[Timed]:
     spans = {
         at: (timed.end - timed.seconds, timed.end)
         for at, timed in enumerate(done)
-        if timed.end is not None and timed.seconds > 0 and not timed.hardware.endswith(THREADS)
+        if timed.end is not None and timed.seconds > 0 and is_card(timed.hardware)
     }
     moments = sorted((when, begins, at) for at, span in spans.items() for begins, when in ((1, span[0]), (0, span[1])))
     own, at_work, before = defaultdict[int, float](float), dict[str, set[int]](), 0.0
@@ -149,6 +149,11 @@ def shared(done: Iterable[Timed]) -> list[Timed]:
         before, group = when, at_work.setdefault(done[at].hardware, set())
         (group.add if begins else group.remove)(at)
     return [replace(timed, share=own[at] / timed.seconds) if at in spans else timed for at, timed in enumerate(done)]
+
+
+def is_card(hardware: str) -> bool:
+    """Whether this is the name of a card, and not that of a processor with its threads."""
+    return not hardware.endswith(THREADS)
 
 
 def times_of_cells(lines: Iterable[ResultLine], hardware: str) -> Times:
