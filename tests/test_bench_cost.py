@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pucl.bench.grid.cells import Cell
-from pucl.bench.results.cost import EXACT, Cost, cost_of_cells, cost_of_tables
+from pucl.bench.results.cost import EXACT, Cost, Job, Timed, cost_of_cells, cost_of_tables, shared
 from pucl.bench.results.line import Origin, ResultLine
 from pucl.bench.results.store import write_results
 from pucl.bench.run.provenance import hardware_of
@@ -61,6 +61,35 @@ def test_what_has_no_stored_time_is_counted() -> None:
     assert str(found).startswith("cost: about 12 s on") and str(found).endswith("; unknown: 1 cell without one")
     elsewhere = cost_of([known], timed(known, 12.0, hardware="another card"))
     assert str(elsewhere) == f"cost: unknown: 1 cell without a stored time on {HERE}"
+
+
+def test_jobs_that_share_a_card_have_parts_of_it() -> None:
+    job = Job("cell", ((EXACT, "any"),))
+
+    def done(begin: float, end: float, hardware: str = HERE) -> Timed:
+        return Timed(job, end - begin, hardware, end)
+
+    both, alone, elsewhere = done(0.0, 10.0), done(10.0, 14.0), done(0.0, 14.0, "another card")
+    found = shared([both, done(6.0, 10.0), alone, elsewhere, done(0.0, 14.0, "CPU, 1 thread"), done(5.0, 5.0)])
+    assert [timed.share for timed in found] == [pytest.approx(0.8), 0.5, 1.0, 1.0, 1.0, 1.0]
+    assert sum(timed.seconds * timed.share for timed in found[:3]) == pytest.approx(14.0)  # what the session took
+    assert shared([replace(both, end=None)]) == [replace(both, end=None)]
+
+
+def test_the_cost_says_what_sharing_the_card_saves() -> None:
+    cell, other = cells_of(readouts=["pupl", "kernel_cvir"])
+    lines = [replace(timed(one, 300.0), time="2026-01-01T00:10:00+00:00") for one in (cell, other)]
+    found = cost_of([cell, other], *lines)
+    assert (found.seconds, found.card_seconds) == (600.0, 300.0)
+    assert "about 10 min on this card, one after another, or about 5 min where as many share it as " in str(found)
+    apart = cost_of([cell, other], lines[0], replace(lines[1], time="2026-01-01T00:20:00+00:00"))
+    assert apart.card_seconds == apart.seconds == 600.0 and "share" not in str(apart)
+
+
+def test_a_readout_is_not_taken_for_the_baseline_of_its_name() -> None:
+    (readout,) = cells_of(readouts=["nnpu"], encoder="raw")
+    found = cost_of([baseline("nnpu", prior="oracle")], timed(readout, 1.0))
+    assert found.unknown == {"cell": 1} and not found.seconds
 
 
 def test_tables_cost_the_processor_time_of_their_fits() -> None:

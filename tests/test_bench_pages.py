@@ -173,6 +173,17 @@ def test_the_page_of_the_baselines_marks_what_is_not_near_the_paper() -> None:
         assert rows["nnPU"].entries["cifar1", 1000].mean == near.accuracy
 
 
+def test_the_page_of_the_baselines_shows_tasks_with_results_and_times_of_cards() -> None:
+    cell = baseline("nnpu", tasks=["cifar2"], n_labelled=1000, prior="oracle", encoder="cnn7")
+    slow = replace(line_of(cell, accuracy=83.0), seconds=900.0)
+    page = baselines_page([slow], {})
+    assert "| method | CIFAR-II: paper | ours | s |\n" in page and "(CIFAR-II on one core of a processor)" in page
+    card = replace(slow, cell=replace(cell, place=replace(cell.place, seed=3)), seconds=7.0)
+    card = replace(card, origin=replace(card.origin, hardware="a card"))
+    page = baselines_page([slow, card], {})
+    assert "| 83.7 ± 0.6 | 83.00 ± 0.00 (2) | 7 |" in page and "processor" not in page
+
+
 def test_notes_name_tasks_and_methods_that_exist(tmp_path: Path) -> None:
     path = tmp_path / "notes.toml"
     path.write_text('[cifar1]\nnnpuu = "x"\n', encoding="utf-8")

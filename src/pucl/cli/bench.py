@@ -1,18 +1,15 @@
 """The verbs of ``pucl bench``: run a grid, merge results, print a table, draw a figure, write a page."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pucl.cli.options import Address, EngineName, names_of, words
+from pucl.cli.planned import known_hardware, say_would_run
 from pucl.cli.signing import Verb
-
-if TYPE_CHECKING:
-    from pucl.bench.run.runner import SweepPlan
-    from pucl.bench.tables.suite import TablePlan
 
 app = typer.Typer()
 RESULTS = Path("results/benchmark.jsonl")
@@ -46,6 +43,10 @@ def run(
         typer.Option(help="Cells with this in their name, or key=value (task, table, seed …); may be repeated."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many cells to run at the same time, on one device.")] = 1,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="End after so many minutes, and begin nothing that takes longer by stored times."),
+    ] = None,
     stale: Annotated[bool, typer.Option("--stale", help="Also run cells again whose code has changed.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Run all cells again, encoders included.")] = False,
     results: EitherResults = None,
@@ -74,19 +75,27 @@ def run(
     from pucl.bench.tables.grid import is_table_grid
     from pucl.device import pick_device
     from pucl.engines import Engine
-    from pucl.errors import Described, bad_argument, check_count
+    from pucl.errors import Described, bad_argument, check_count, check_positive
 
     check_count("pucl bench run", "--jobs", jobs)
-    if hardware is not None and not dry_run:
-        raise bad_argument("pucl bench run", "--hardware", "given with --dry-run", hardware)
+    if minutes is not None:
+        check_positive("pucl bench run", "--minutes", minutes)
     workers = Engine(engine, address)
     workers.check("pucl bench run")
-    if engine and jobs > 1:
-        raise bad_argument("pucl bench run", "--jobs", "left out with --engine, which uses the whole cluster", jobs)
-    if stale and force:
-        raise bad_argument("pucl bench run", "--stale", "given without --force, which runs all", Described("both"))
+    for option, wrong, allowed, got in (
+        ("--hardware", hardware is not None and not dry_run, "given with --dry-run", hardware),
+        ("--jobs", engine and jobs > 1, "left out with --engine, which uses the whole cluster", jobs),
+        ("--minutes", minutes is not None and engine, "left out with --engine", minutes),
+        ("--minutes", minutes is not None and dry_run, "left out with --dry-run", minutes),
+        ("--stale", stale and force, "given without --force, which runs all", Described("both")),
+    ):
+        if wrong:
+            raise bad_argument("pucl bench run", option, allowed, got)
     if is_table_grid(grid):
-        for option, value in (("--stale", stale), ("--encoders", encoders), ("--device", device), ("--engine", engine)):
+        for option, value in (
+            ("--stale", stale), ("--encoders", encoders), ("--device", device), ("--engine", engine),
+            ("--minutes", minutes),
+        ):  # fmt: skip
             if value:
                 raise bad_argument("pucl bench run", option, "left out for a grid of tables", value)
         where = results or TABLES
@@ -101,14 +110,14 @@ def run(
         lines = read_results(results, missing_ok=True)
         to_do = plan(cells, lines, force=force, stale=stale)
         say_outdated(to_do, typer.echo)
-        known = _known(hardware, (line.origin.hardware for line in lines))
+        known = known_hardware(hardware, (line.origin.hardware for line in lines))
         say_cost(to_do, lines, typer.echo, device=device, jobs=jobs, hardware=known)
-        _would_run(to_do)
+        say_would_run(to_do)
         return
     with _stoppable(force=force):
         summary = sweep(
             cells, results, encoders=encoders, jobs=jobs, force=force, stale=stale, device=device, commit=commit,
-            engine=workers, on_progress=typer.echo,
+            engine=workers, minutes=minutes, on_progress=typer.echo,
         )  # fmt: skip
     if summary.failed:
         raise typer.Exit(1)
@@ -135,31 +144,8 @@ def _plan_tables(grid: Path, only: list[str], results: Path, *, force: bool, har
     lines = read_table_lines(results, missing_ok=True)
     to_do = plan(select(read_table_grid(grid), only), lines, force=force)
     known = (line.origin.hardware for line in lines if isinstance(line, FitLine))
-    say_cost(to_do, lines, typer.echo, hardware=_known(hardware, known))
-    _would_run(to_do)
-
-
-def _known(hardware: str | None, stored: Iterable[str]) -> str | None:
-    """The hardware that `--hardware` names, if there are results of it."""
-    from pucl.errors import bad_argument
-
-    if hardware is not None and hardware not in (names := set(stored)):
-        allowed = f"the hardware of stored results: {', '.join(map(repr, sorted(names))) or 'there are none'}"
-        raise bad_argument("pucl bench run", "--hardware", allowed, hardware)
-    return hardware
-
-
-def _would_run(to_do: "SweepPlan | TablePlan") -> None:
-    """Print what a sweep would do; cells that would be skipped by their reasons."""
-    for cell in to_do.missing:
-        typer.echo(f"would run{' again' * (cell.key in to_do.again)}: {cell.name}")
-    reasons: dict[str, list[str]] = {}
-    for skipped, reason in to_do.skipped:
-        reasons.setdefault(reason, []).append(skipped.name)
-    for reason, names in reasons.items():
-        others = f" and {len(names) - 1} more" * (len(names) > 1)
-        typer.echo(f"would skip: {names[0]}{others}: {reason}")
-    typer.echo(f"{len(to_do.missing)} to run, {to_do.there} already there, {len(to_do.skipped)} to skip")
+    say_cost(to_do, lines, typer.echo, hardware=known_hardware(hardware, known))
+    say_would_run(to_do)
 
 
 @contextmanager

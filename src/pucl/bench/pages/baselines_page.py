@@ -11,6 +11,7 @@ from pucl.bench.grid.cells import ORACLE, Baseline, Cell
 from pucl.bench.grid.decode import Options, as_table, read_toml
 from pucl.bench.pages.layouts import ours
 from pucl.bench.pages.tables import Measured, label_of, latest_variant, measured, preset_of
+from pucl.bench.results.cost import is_card
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.published import METHODS, TABLES, Published, published
 from pucl.bench.results.store import newest
@@ -19,7 +20,15 @@ from pucl.files import replace_file
 from pucl.registry import Entry, entries
 
 OWNER = "pucl bench baselines"
-TASKS: Mapping[str, str] = MappingProxyType({"fmnist1": "F-MNIST-I", "cifar1": "CIFAR-I", "cifar3": "CIFAR-III"})
+TASKS: Mapping[str, str] = MappingProxyType(
+    {
+        "fmnist1": "F-MNIST-I",
+        "fmnist2": "F-MNIST-II",
+        "cifar1": "CIFAR-I",
+        "cifar2": "CIFAR-II",
+        "cifar3": "CIFAR-III",
+    }
+)
 NEAR = 2.0  # points from the published number that need no explanation
 NOTHING = "–"
 HEAD = """# Baselines
@@ -114,17 +123,22 @@ def _overview(known: Mapping[str, Entry], documented: Mapping[str, MethodNotes])
 
 
 def _numbers(known: Mapping[str, Entry], stored: list[ResultLine], notes: Mapping[str, Mapping[str, str]]) -> str:
-    """A row for every method of the paper's tables, a footnote for every number that is not near the published one."""
+    """A row for every method of the paper's tables, a footnote for every number that is not near the published one.
+
+    Tasks without any result are left out.
+    """
     texts: list[str] = []
+    ran = {line.cell.place.task for line in stored if isinstance(line.cell, Baseline) and line.cell.method in METHODS}
+    tasks = {task: title for task, title in TASKS.items() if task in ran}
     rows = [
-        "| method | " + " | ".join(f"{title}: paper | ours | s" for title in TASKS.values()) + " |",
-        "|---|" + "---:|---:|---:|" * len(TASKS),
+        "| method | " + " | ".join(f"{title}: paper | ours | s" for title in tasks.values()) + " |",
+        "|---|" + "---:|---:|---:|" * len(tasks),
     ]
     for name, title in METHODS.items():
         if name not in known:
             continue
         parts = []
-        for task in TASKS:
+        for task in tasks:
             paper, n = _published(title, task)
             entry, seconds, changed = _ours(stored, name, task, n)
             entry.published = paper
@@ -139,10 +153,17 @@ def _numbers(known: Mapping[str, Entry], stored: list[ResultLine], notes: Mappin
     legend = (
         "Test accuracy in %, with 1,000 labelled positives unless stated otherwise. Ours: mean ± standard deviation "
         "(seeds), with the true prior where the method needs one; last epoch, or the best by PU validation. s: seconds "
-        "of one run, with several running on the same card. A number in brackets refers to a note below: our result "
-        "differs by more than 2 points, or was not run with the settings of the package."
+        f"of one run, with several running on the same card{_elsewhere(stored, tasks)}. A number in brackets refers to "
+        "a note below: our result differs by more than 2 points, or was not run with the settings of the package."
     )
     return "\n".join([*rows, "", legend, "", *(f"{at}. {text}" for at, text in enumerate(texts, start=1)), ""])
+
+
+def _elsewhere(stored: list[ResultLine], tasks: Mapping[str, str]) -> str:
+    """The tasks of which nothing was run on a card."""
+    on_card = {line.cell.place.task for line in stored if is_card(line.origin.hardware)}
+    titles = [title for task, title in tasks.items() if task not in on_card]
+    return f" ({' and '.join(titles)} on one core of a processor)" if titles else ""
 
 
 def _published(title: str, task: str) -> tuple[Published | None, int]:
@@ -166,7 +187,8 @@ def _ours(stored: list[ResultLine], name: str, task: str, n: int) -> tuple[Measu
     if not lines:
         return Measured(), NOTHING, ""
     chosen = latest_variant(lines)
-    mean = sum(line.seconds for line in chosen) / len(chosen)
+    timed = [line for line in chosen if is_card(line.origin.hardware)] or chosen
+    mean = sum(line.seconds for line in timed) / len(timed)
     cell = chosen[0].cell
     changed = _changed(cell.settings, preset_of(cell)) if isinstance(cell, Baseline) else ""
     return measured(chosen), f"{mean:.0f}", changed

@@ -118,12 +118,19 @@ class EncoderStore:
     @contextlib.contextmanager
     def place(self, cell: EncoderCell | Pipeline) -> Iterator[Path]:
         """The folder of an encoder or a teacher; locked against other processes."""
-        where = cell.place
-        words = (where.task, cell.objective, cell.encoder, where.n_labelled, where.seed, cell.key[:8])
-        place = self.folder / "-".join(str(word) for word in words)
+        place = self._folder_of(cell)
         self.folder.mkdir(parents=True, exist_ok=True)
         with lock_file(place.with_suffix(".lock"), patience=math.inf):
             yield place
+
+    def _folder_of(self, cell: EncoderCell | Pipeline) -> Path:
+        where = cell.place
+        words = (where.task, cell.objective, cell.encoder, where.n_labelled, where.seed, cell.key[:8])
+        return self.folder / "-".join(str(word) for word in words)
+
+    def has(self, cell: EncoderCell) -> bool:
+        """Whether an encoder is stored, though it may turn out to be outdated: for estimates of time."""
+        return not self.anew and (self._folder_of(cell) / ABOUT).is_file()
 
     def stored(self, place: Path, cell: EncoderCell | Pipeline, kind: type[T]) -> tuple[Encoder, T] | None:
         """The encoder in a folder and its record, if it belongs to this cell and is not outdated."""

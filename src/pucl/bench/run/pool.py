@@ -38,6 +38,17 @@ R = TypeVar("R", bound=Keyed)  # what came of it
 A = TypeVar("A")  # orders for a worker
 
 
+class Limit(Protocol[C]):
+    """Which units are begun, and until when; see `TimeBox`."""
+
+    @property
+    def left(self) -> float:
+        """The seconds until all workers end."""
+
+    def take(self, waiting: deque[list[C]]) -> list[C] | None:
+        """Take out the unit to begin next; None for no more."""
+
+
 @dataclass
 class _Worker(Generic[C]):
     """A process, our end of its connection, and the cells of its unit that are not known yet, by key."""
@@ -61,10 +72,14 @@ class _Worker(Generic[C]):
 
 
 def run_in_pool(
-    units: list[list[Cell]], jobs: int, orders: Orders, target: Callable[[Orders, Connection], None] = work
+    units: list[list[Cell]],
+    jobs: int,
+    orders: Orders,
+    target: Callable[[Orders, Connection], None] = work,
+    limit: Limit[Cell] | None = None,
 ) -> Generator[Outcome, None, None]:
     """The outcomes of all units of the paper's benchmark, see `pooled`."""
-    return pooled(units, jobs, orders, target, outcome_of)
+    return pooled(units, jobs, orders, target, outcome_of, limit)
 
 
 def run_by_ray(units: list[list[Cell]], orders: Orders, address: str | None) -> Generator[Outcome, None, None]:
@@ -86,6 +101,7 @@ def pooled(
     orders: A,
     target: Callable[[A, Connection], None],
     failure: Callable[[Exception, C], R],
+    limit: Limit[C] | None = None,
 ) -> Generator[R, None, None]:
     """What came of all units, as it comes. Closing the stream, or an interrupt, ends all workers.
 
@@ -95,12 +111,12 @@ def pooled(
         orders: for every worker.
         target: what a worker does with its orders and its end of the connection.
         failure: what came of a cell whose worker died.
+        limit: which units are begun and when all workers end, done or not; all in order and never when not given.
     """
     waiting, busy = deque(units), list[_Worker[C]]()
     try:
         while waiting or busy:
-            while waiting and len(busy) < jobs:
-                unit = waiting.popleft()
+            while len(busy) < jobs and (unit := _next(waiting, limit)) is not None:
                 try:
                     busy.append(_start(target, orders))
                 except OSError as error:
@@ -108,17 +124,29 @@ def pooled(
                     yield from (failure(reason, cell) for cell in unit)
                 else:
                     busy[-1].give(unit)
-            ready = wait([worker.connection for worker in busy]) if busy else []
+            timeout = None if limit is None else limit.left
+            ready = wait([worker.connection for worker in busy], timeout) if busy else []
+            if not ready and limit is not None:
+                return
             for worker in [worker for worker in busy if worker.connection in ready]:
                 yield from _heard(worker, failure)
-                if not worker.left and waiting and worker.process.exitcode is None:
-                    worker.give(waiting.popleft())
-                elif not worker.left:
+                if worker.left:
+                    continue
+                if worker.process.exitcode is None and (unit := _next(waiting, limit)) is not None:
+                    worker.give(unit)
+                else:
                     busy.remove(worker)
                     worker.end()
     finally:
         for worker in busy:
             worker.end()
+
+
+def _next(waiting: deque[list[C]], limit: Limit[C] | None) -> list[C] | None:
+    """The unit to begin next, taken out of those that wait, or None."""
+    if limit is not None:
+        return limit.take(waiting)
+    return waiting.popleft() if waiting else None
 
 
 def _heard(worker: _Worker[C], failure: Callable[[Exception, C], R]) -> list[R]:

@@ -13,14 +13,16 @@ from pucl.bench.grid.cells import EPOCH, PRIOR_ERROR, Baseline, Cell, units
 from pucl.bench.grid.decode import Options
 from pucl.bench.grid.place import Place
 from pucl.bench.grid.readouts import STANDS_FOR
-from pucl.bench.results.cost import cost_of_cells
+from pucl.bench.results.cost import cost_of_cells, times_of_cells
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.store import newest, read_results, writing
 from pucl.bench.run.draws import check_draws
+from pucl.bench.run.encoding import EncoderStore
 from pucl.bench.run.matching import matching
 from pucl.bench.run.pool import run_by_ray, run_in_pool
 from pucl.bench.run.provenance import hardware_of
 from pucl.bench.run.skips import why_not_run
+from pucl.bench.run.time_box import TimeBox
 from pucl.bench.run.work import Bench, Outcome
 from pucl.bench.run.worker import Orders, threads_of
 from pucl.deprecation import warn_renamed
@@ -55,10 +57,11 @@ class SweepPlan:
 
 @dataclass
 class SweepSummary:
-    """How many cells a sweep ran, skipped and failed, and why."""
+    """How many cells a sweep ran, skipped and failed, and why, and how many it left because its time was over."""
 
     ran: int = 0
     there: int = 0
+    left: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
@@ -66,6 +69,7 @@ class SweepSummary:
     def lines(self) -> Iterator[str]:
         """For people: the counts, then why cells were skipped and what failed."""
         counts = f"{self.there} already there, {len(self.skipped)} skipped, {len(self.failed)} failed"
+        counts += f", {self.left} left for another run: no time" if self.left else ""
         yield f"{self.ran} ran in {self.seconds:.0f} s, {counts}"
         for reason, count in Counter(reason for _, reason in self.skipped).items():
             yield f"skipped {count}: {reason}"
@@ -139,13 +143,14 @@ def sweep(
     device: str | None = None,
     commit: str | None = None,
     engine: Engine = HERE,
+    minutes: float | None = None,
     on_progress: Say,
 ) -> SweepSummary:
     """Run the missing cells of a grid, see `plan`, and append their lines to `results` as they come.
 
     With several jobs, or on a cluster, workers take whole units (the cells of one encoder); this process alone writes.
     It may be killed at any time: what is lost is what was not finished. The workers of a cluster share the folder of
-    encoders.
+    encoders. With `minutes` nothing is begun that should not be done by then, see `TimeBox`, and nothing goes on.
     """
     pick_device(device)  # an unusable device is an error before any work
     folder = encoders or results.parent / "encoders"
@@ -162,14 +167,18 @@ def sweep(
         summary = SweepSummary(there=to_do.there, skipped=[(cell.name, reason) for cell, reason in to_do.skipped])
         began, done = time.perf_counter(), 0
         orders = Orders(folder.resolve(), device, commit, force, _threads(jobs))
+        box = None if minutes is None else _time_box(60 * minutes, writer.lines, orders, jobs)
         try:
-            with closing(_outcomes(units(to_do.missing), jobs, orders, engine)) as outcomes:
+            with closing(_outcomes(units(to_do.missing), jobs, orders, engine, box)) as outcomes:
                 for outcome in outcomes:
                     done += 1
                     if outcome.line is not None:
                         writer.add(outcome.line)
+                        if box is not None:
+                            box.saw(outcome.line)
                     _count(summary, outcome, names[outcome.key])
                     on_progress(f"[{done}/{len(to_do.missing)}] {names[outcome.key]}: {_said(outcome)}")
+            summary.left = len(to_do.missing) - done
         finally:
             summary.seconds = time.perf_counter() - began
             for text in summary.lines():
@@ -199,8 +208,18 @@ def say_cost(
 ) -> None:
     """Report what the cells to run will cost on this device, or other hardware, as far as stored times tell."""
     if to_do.missing:
-        threads = None if jobs == 1 else threads_of(_threads(jobs))
-        say(str(cost_of_cells(to_do.missing, lines, hardware or hardware_of(str(pick_device(device)), threads))))
+        say(str(cost_of_cells(to_do.missing, lines, hardware or _hardware(device, jobs))))
+
+
+def _hardware(device: str | None, jobs: int) -> str:
+    """The device of a run, as results name it."""
+    return hardware_of(str(pick_device(device)), None if jobs == 1 else threads_of(_threads(jobs)))
+
+
+def _time_box(seconds: float, lines: list[ResultLine], orders: Orders, jobs: int) -> TimeBox:
+    """The seconds of a run, with what results and stored encoders tell of what its cells will take."""
+    store = EncoderStore(orders.encoders, str(pick_device(orders.device)), orders.anew)
+    return TimeBox(seconds, times_of_cells(lines, _hardware(orders.device, jobs)), store.has)
 
 
 def _threads(jobs: int) -> int:
@@ -215,11 +234,13 @@ def _check_folder(encoders: Path) -> None:
         raise bad_argument("pucl bench run", "--encoders", "a folder that can be written to", got)
 
 
-def _outcomes(work: list[list[Cell]], jobs: int, orders: Orders, engine: Engine) -> Generator[Outcome, None, None]:
+def _outcomes(
+    work: list[list[Cell]], jobs: int, orders: Orders, engine: Engine, box: TimeBox | None
+) -> Generator[Outcome, None, None]:
     if engine.name == "ray" and work:
         yield from run_by_ray(work, orders, engine.address)
-    elif jobs > 1:
-        yield from run_in_pool(work, jobs, orders)
+    elif jobs > 1 or box is not None:  # only another process can be ended in the middle of a cell
+        yield from run_in_pool(work, jobs, orders, limit=box)
     elif work:
         bench = Bench(orders.encoders, orders.device, orders.commit, anew=orders.anew)
         for unit in work:
