@@ -1,6 +1,7 @@
 """From rows and s to a model, stage by stage."""
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -119,21 +120,30 @@ def fit(
     """
     began, where = time.perf_counter(), pick_device(device)
     kept = options if start is None else like_before(options, start.model)
-    options, why = kept, AS_REQUESTED if kept == options else KEPT
     known = Known(s, negative, answers, extra)
-    one = partial(_fit_once, rows, known, schema, device=where, start=start, views=views)
-    tried = start is None and is_tried(rows, schema, options, where)
-    if not tried:
-        spent = time.perf_counter() - began
-        alone = one(options, on_progress=on_progress, resumable=resumable, why=why, spent=spent)
-        return with_hint(alone, schema, options)
-    network = one(replace(options, encoder=NETWORK), on_progress=on_progress, why=WHY)
-    observed = check_labels(s, n_rows=len(rows), owner=options.owner)
-    confirmed = check_negatives(negative, observed, len(rows), options.owner)
-    if separates(network, observed, confirmed, options.seed):
+    one = partial(_fit_once, rows, known, schema, device=where, start=start, views=views, on_progress=on_progress)
+    if start is None and is_tried(rows, schema, options, where):
+        return _network_first(one, options, len(rows), known, resumable, began)
+    why, spent = AS_REQUESTED if kept == options else KEPT, time.perf_counter() - began
+    return with_hint(one(kept, resumable=resumable, why=why, spent=spent), schema, options)
+
+
+def _network_first(
+    one: Callable[..., FitResult],
+    options: FitOptions,
+    n: int,
+    known: "Known",
+    resumable: Resumable | None,
+    began: float,
+) -> FitResult:
+    """The fit with published weights if these separate the classes, else the better one of it and the usual fit."""
+    network = one(replace(options, encoder=NETWORK), why=WHY)
+    labelled = check_labels(known.s, n_rows=n, owner=options.owner)
+    negative = check_negatives(known.negative, labelled, n, options.owner)
+    if separates(network, labelled, negative, options.seed):
         return without_training(network)
-    other = one(options, on_progress=on_progress, resumable=resumable, spent=time.perf_counter() - began)
-    return took(better_of(network, other, observed, confirmed), time.perf_counter() - began)
+    other = one(options, resumable=resumable, spent=time.perf_counter() - began)
+    return took(better_of(network, other, labelled, negative), time.perf_counter() - began)
 
 
 def _fit_once(
