@@ -5,17 +5,20 @@ the content of a file of yours into the embeddings that it gives.
 """
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 TENSOR = "tensor"
-INSIDE: Mapping[str, Mapping[int, str]] = {  # the parts of onnx.proto that lead to tensors, by the number of the field
-    "model": {7: "graph", 20: "training", 25: "function"},
-    "training": {1: "graph", 2: "graph"},
-    "function": {7: "node", 11: "attribute"},
-    "graph": {1: "node", 5: TENSOR, 15: "sparse"},
-    "node": {5: "attribute"},
-    "attribute": {5: TENSOR, 6: "graph", 10: TENSOR, 11: "graph", 22: "sparse", 23: "sparse"},
-    "sparse": {1: TENSOR, 2: TENSOR},
-}
+INSIDE: Mapping[str, Mapping[int, str]] = MappingProxyType(
+    {  # the parts of onnx.proto that lead to tensors, by the number of the field
+        "model": {7: "graph", 20: "training", 25: "function"},
+        "training": {1: "graph", 2: "graph"},
+        "function": {7: "node", 11: "attribute"},
+        "graph": {1: "node", 5: TENSOR, 15: "sparse"},
+        "node": {5: "attribute"},
+        "attribute": {5: TENSOR, 6: "graph", 10: TENSOR, 11: "graph", 22: "sparse", 23: "sparse"},
+        "sparse": {1: TENSOR, 2: TENSOR},
+    }
+)
 EXTERNAL_DATA, DATA_LOCATION = 13, 14  # fields of a tensor: where its numbers are, and whether that is a file
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
