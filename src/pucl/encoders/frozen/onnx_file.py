@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 TENSOR = "tensor"
+# The parts of onnx.proto that lead to tensors, by the number of the field.
 INSIDE: Mapping[str, Mapping[int, str]] = MappingProxyType(
-    {  # the parts of onnx.proto that lead to tensors, by the number of the field
+    {
         "model": {7: "graph", 20: "training", 25: "function"},
         "training": {1: "graph", 2: "graph"},
         "function": {7: "node", 11: "attribute"},
