@@ -55,8 +55,8 @@ def reasons_of(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str
     if comparison.averaged is not None:
         counted = sorted(comparison.averaged.head.weights.items(), key=lambda each: -each[1])
         reasons.append(
-            f"Ranks are averaged: {'; '.join(f'{100 * weight:.0f} % {name}' for name, weight in counted)}. Hidden "
-            "positives say how much each counts."
+            f"Ranks are averaged: {'; '.join(f'{100 * weight:.0f} % {name}' for name, weight in counted)}. "
+            "The better one ranks hidden positives, the more it counts."
         )
     skipped = (*(() if comparison.average is None else comparison.average.skipped), *comparison.skipped)
     if skipped:

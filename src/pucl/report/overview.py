@@ -157,9 +157,9 @@ def _bound(record: FitRecord) -> str:
     prior, unlabelled = record.prior, record.all_rows.unlabelled
     return (
         f"At most {percent(prior.high)} of the unlabelled rows are positive, {count(prior.high * unlabelled)} of "
-        f"{count(unlabelled)}; it could be far less. Positives and negatives overlap everywhere in this data, so "
-        f"nothing in it can tell. The bound comes from {shorten(prior.method, 60)}. If you know the share, pass it "
-        "to the fit (prior= or --prior): then probabilities, precision and accuracy can be estimated."
+        f"{count(unlabelled)}; it could be far less. These data do not show that positives and negatives separate: the "
+        f"classes overlap, or labels are too few. The bound comes from {shorten(prior.method, 60)}. If you know the "
+        "share, pass it to the fit (prior= or --prior): then probabilities, precision and accuracy can be estimated."
     )
 
 
@@ -172,6 +172,6 @@ def _meaning(record: FitRecord) -> str:
         words += f": between {low} and {high} of {count(unlabelled)}"
     depends = "Every estimate below depends on it: a larger π means a higher precision."
     if not given:
-        depends = "Precision, F1 and accuracy are computed with its low end, so that they rather promise too little."
+        depends = "Precision, F1 and accuracy are computed with its low end: rather too low than too high."
     origin = "You gave this number." if given else f"Estimate and interval come from {shorten(prior.method, 60)}."
     return f"{words}. {origin} {depends}"
