@@ -8,7 +8,7 @@ from pucl.errors import RunError, check_share
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
-from pucl.report.assets_of import asset, has_asset, policy
+from pucl.report.assets_of import asset, has_asset, head
 from pucl.report.columns import importance
 from pucl.report.details import candidates, choices, command, data_facts, diagnostics, theory, warnings
 from pucl.report.explained import examples
@@ -89,9 +89,8 @@ def _parts(
     script = Markup("\n".join(asset(f"{name}.js") for name in SCRIPTS))
     sections = _sections(record, schema, data, notes, lists)
     return {
-        "policy": policy(script, style),
+        "head": head(f"{title(record)} – pucl report", style=style, script=script),
         "title": title(record),
-        "style": style,
         "script": script,
         "facts": facts(record),
         "links": join(*(element("a", label, href=f"#{name}") for name, label, _ in sections if name not in UNLINKED)),
