@@ -28,7 +28,7 @@ def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged
         return calibrated(classifier.head, judged, plan, share, cut_on=rows[plan.unlabelled]), judged
     if classifier.comparison.averaged is None:
         return calibrated(classifier.head, judged, plan, share), judged
-    known = judged.rows & plan.free.numpy()
+    known = judged.rows & plan.not_negative.numpy()
     threshold = expected_f1_threshold(judged.logits[known], plan.labelled.numpy()[known], labels.prior)
     judged = replace(judged, logits=judged.logits - threshold)
     return calibrated(classifier.head, judged, plan, share, threshold=threshold), judged
@@ -54,7 +54,7 @@ def calibrated(
             above. That is for a known π; for an estimate the head's own threshold is as good.
         threshold: of the head's logits otherwise.
     """
-    rows = torch.from_numpy(judged.rows) & plan.free
+    rows = torch.from_numpy(judged.rows) & plan.not_negative
     seen, temperature = plan.labelled[rows], 1.0
     if seen.any() and not seen.all():
         temperature = fit_temperature(torch.from_numpy(judged.logits)[rows], seen, prior)

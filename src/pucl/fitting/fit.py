@@ -45,7 +45,7 @@ class FitResult:
         pseudo: pseudo-labels of the rows.
         judged: logits of the rows hidden from the heads that were compared.
         history: the epochs of the encoder's training.
-        shown: labelled rows that the encoder was trained with, (n,); None if none was trained.
+        seen_by_encoder: labelled rows that the encoder was trained with, (n,); None if none was trained.
         answered: what reviewers said, 1 or −1, and 0 where they said nothing, (n,); None without answers.
     """
 
@@ -55,7 +55,7 @@ class FitResult:
     pseudo: PseudoLabels
     judged: Judged
     history: list[Epoch]
-    shown: NDArray[np.bool_] | None = None
+    seen_by_encoder: NDArray[np.bool_] | None = None
     answered: NDArray[np.int8] | None = None
 
 
@@ -101,19 +101,19 @@ def fit(
         views: of texts, on which a projection is to be trained, (n, v, d); see `text_views`.
     """
     began = time.perf_counter()
-    where = pick_device(device)
+    place = pick_device(device)
     unfinished = None
     if resumable is not None:
         observed = check_labels(s, n_rows=len(rows), owner=options.owner)
         confirmed = check_negatives(negative, observed, len(rows), options.owner)
-        said = check_answers(answers, observed, confirmed, len(rows), options.owner)
-        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, where, answered=said)
+        answered = check_answers(answers, observed, confirmed, len(rows), options.owner)
+        unfinished = open_unfinished(resumable, rows, observed, confirmed, options, place, answered=answered)
     with no_empty_leftovers(unfinished):
-        known = Known(s, negative, answers)
-        plan, front = _planned(rows, known, schema, options, where, on_progress, views)
+        given = GivenLabels(s, negative, answers)
+        plan, front = _planned(rows, given, schema, options, place, on_progress, views)
         plan = replace(started(plan, start), unfinished=unfinished)
-        compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
-        compares = compares or plan.start is not None
+        tunes = options.tune == AUTO and (front is not None or views is not None)
+        compares = tunes or plan.start is not None
         with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
             result = _stages(plan, front, views if front is None else front.views, began, compares=compares)
     if front is None:
@@ -122,7 +122,7 @@ def fit(
 
 
 def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: float, *, compares: bool) -> FitResult:
-    """Every stage after the plan; what `compares` is not settled by the fast rankers alone."""
+    """Every stage after the plan; with `compares`, fast rankers that separate the classes do not settle the choice."""
     settled, average = fast_first(plan)
     if plan.start is None:
         plan = within_time(plan if compares else settled)
@@ -136,7 +136,7 @@ def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: flo
     return _finish(plan, labels, classifier, began, front)
 
 
-class Known(NamedTuple):
+class GivenLabels(NamedTuple):
     """What is known of the rows: s, confirmed negatives and answers of reviewers, as the user gave them."""
 
     s: Any
@@ -146,29 +146,29 @@ class Known(NamedTuple):
 
 def _planned(
     rows: Tensor,
-    known: Known,
+    given: GivenLabels,
     schema: Schema,
     options: FitOptions,
     device: torch.device,
-    report: Any,
+    on_progress: OnProgress | None,
     views: Tensor | None,
 ) -> tuple[FitPlan, Front | None]:
     """The plan for the rows, or for their vectors by a frozen encoder; labels are checked before rows are encoded."""
-    check_labels(known.s, n_rows=len(rows), owner=options.owner)
+    check_labels(given.s, n_rows=len(rows), owner=options.owner)
     if ":" in options.text_encoder and not (schema.transform is not None and schema.transform.texts):
         raise bad_argument(options.owner, "text_encoder", "left out for rows without text", options.text_encoder)
     options, whole = whole_network(rows, schema, options)
-    front = front_of(rows, schema, options, device, report)
+    front = front_of(rows, schema, options, device, on_progress)
     if front is None:
         if views is not None:
-            return _planned_on_views(rows, known, schema, options, device, report), None
-        plan = _plan(rows, known, schema, options, device, report)
+            return _planned_on_views(rows, given, schema, options, device, on_progress), None
+        plan = _plan(rows, given, schema, options, device, on_progress)
         if whole is not None and plan.pretraining is not None:
             stored = replace(plan.pretraining, stored_as=whole.stored_as, stored_options=whole.options)
             plan = replace(plan, pretraining=stored)
         return plan, None
     inner = front.inner_options(options)
-    plan = _plan(front.vectors, known, front.inner_schema, inner, device, report)
+    plan = _plan(front.vectors, given, front.inner_schema, inner, device, on_progress)
     trained = None
     if front.tune != FROZEN:
         asked = replace(inner, encoder=PROJECTION)
@@ -178,21 +178,31 @@ def _planned(
 
 
 def _planned_on_views(
-    rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
+    rows: Tensor,
+    given: GivenLabels,
+    schema: Schema,
+    options: FitOptions,
+    device: torch.device,
+    on_progress: OnProgress | None,
 ) -> FitPlan:
     """The plan for texts on whose views a projection is trained."""
     inner = on_texts(options)
-    plan = _plan(rows, known, schema, inner, device, report)
+    plan = _plan(rows, given, schema, inner, device, on_progress)
     asked = replace(inner, encoder=PROJECTION, view=VIEW)
     trained = plan_pretraining(asked, schema, len(rows), int(plan.labelled.sum()), device)
     return replace(plan, pretraining=None if trained is None else with_reason(trained))
 
 
 def _plan(
-    rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
+    rows: Tensor,
+    given: GivenLabels,
+    schema: Schema,
+    options: FitOptions,
+    device: torch.device,
+    on_progress: OnProgress | None,
 ) -> FitPlan:
-    s, negative, answers = known
-    return plan_fit(rows, s, schema, options, device, negative=negative, answers=answers, on_progress=report)
+    s, negative, answers = given
+    return plan_fit(rows, s, schema, options, device, negative=negative, answers=answers, on_progress=on_progress)
 
 
 def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float, front: Front | None) -> FitResult:
@@ -213,6 +223,6 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
     else:
         with torch.no_grad():
             logits = head(classifier.z).double().numpy()
-    shown = None if used.trained is None else plan.shown.numpy()
-    said = None if plan.answered is None else plan.answered.numpy()
-    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said)
+    seen = None if used.trained is None else plan.seen_by_encoder.numpy()
+    answered = None if plan.answered is None else plan.answered.numpy()
+    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, seen, answered)

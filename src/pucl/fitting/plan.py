@@ -200,7 +200,7 @@ class FitPlan:
         unfinished: where the fit saves itself; None if it does not.
         answered: what reviewers said, 1 or −1, and 0 of other rows, (n,); None without answers. They are part of U.
         start: an encoder that is trained already; None to train one.
-        share: π̂ by a labeller that was told no answers, for those that are; None without answers.
+        share: π̂ by a labeller that did not use the answers, for labellers that do; None without answers.
     """
 
     rows: Tensor
@@ -229,7 +229,7 @@ class FitPlan:
         return float(given) if isinstance(given, float | int) else None
 
     @property
-    def free(self) -> Tensor:
+    def not_negative(self) -> Tensor:
         """All rows but the confirmed negatives, (n,) bool."""
         return torch.ones_like(self.labelled) if self.negative is None else ~self.negative
 
@@ -244,12 +244,12 @@ class FitPlan:
         return None if self.negative is None else self.negative.numpy()
 
     @property
-    def taught(self) -> Tensor:
+    def train_positive(self) -> Tensor:
         """The rows that rankers and heads learn as positives: P and what reviewers called positive, (n,) bool."""
         return self.labelled if self.answered is None else self.labelled | (self.answered > 0)
 
     @property
-    def taught_negative(self) -> Tensor | None:
+    def train_negative(self) -> Tensor | None:
         """The rows that they learn as negatives: confirmed ones and what reviewers called negative; None for none."""
         if self.answered is None or not bool((self.answered < 0).any()):
             return self.negative
@@ -283,7 +283,7 @@ class FitPlan:
         return 2 if self.n_folds >= 4 else 1
 
     @property
-    def shown(self) -> Tensor:
+    def seen_by_encoder(self) -> Tensor:
         """The labelled rows whose labels the encoder's training sees, (n,) bool."""
         return self.labelled & (self.fold >= self.hidden_folds)
 

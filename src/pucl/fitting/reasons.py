@@ -69,8 +69,8 @@ def _about_answers(plan: FitPlan) -> list[str]:
     if plan.answered is None:
         return []
     yes, no = int((plan.answered > 0).sum()), int((plan.answered < 0).sum())
-    told = f"Answers: {yes:,} rows reviewed as positive and {no:,} as negative train the model."
-    return [f"{told} A model had picked them, so every figure counts them as unlabelled rows."]
+    counts = f"Answers: {yes:,} rows reviewed as positive and {no:,} as negative train the model."
+    return [f"{counts} A model had picked them, so every figure counts them as unlabelled rows."]
 
 
 def _about_texts(plan: FitPlan) -> list[str]:

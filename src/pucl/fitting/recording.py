@@ -177,7 +177,7 @@ def _diagnostics(plan: FitPlan, used: Encoded, pseudo: PseudoLabels) -> list[str
 
     Of very many rows a random choice is looked at.
     """
-    unseen = plan.free if used.seen_by_encoder is None else plan.free & ~used.seen_by_encoder
+    unseen = plan.not_negative if used.memorised_rows is None else plan.not_negative & ~used.memorised_rows
     hidden = int((unseen & plan.labelled).sum())
     p, u = (at_most(unseen & kind, MOST_DIAGNOSED, plan.options.seed) for kind in (plan.labelled, ~plan.labelled))
     unseen = p | u
@@ -185,7 +185,7 @@ def _diagnostics(plan: FitPlan, used: Encoded, pseudo: PseudoLabels) -> list[str
     if min(int(s.sum()), int((~s).sum())) < FEWEST_TO_DIAGNOSE:
         return []
     messages = diagnose(z, s, pseudo=pseudo.only(unseen), seed=plan.options.seed).messages
-    memorised = [] if used.seen_by_encoder is None else [
+    memorised = [] if used.memorised_rows is None else [
         f"The encoder has memorised the labelled rows it was trained with: it tells them from hidden ones (AUC "
         f"{used.memorised_auc:.2f}). Only the {hidden:,} hidden ones stand for the positives."
     ]  # fmt: skip
