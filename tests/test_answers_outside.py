@@ -147,8 +147,12 @@ def test_no_count_knows_of_them(prior: Any) -> None:
 def test_they_teach() -> None:
     plan, _ = planned(True)
     assert plan.extra is not None and plan.answered is not None and int(plan.extra.sum()) == N_EXTRA
-    assert plan.taught[plan.extra].all() and not plan.unlabelled[plan.extra].any() and not plan.free[plan.extra].any()
-    assert int(plan.taught.sum()) == N_P + int((plan.answered > 0).sum())
+    assert (
+        plan.train_positive[plan.extra].all()
+        and not plan.unlabelled[plan.extra].any()
+        and not plan.in_p_or_u[plan.extra].any()
+    )
+    assert int(plan.train_positive.sum()) == N_P + int((plan.answered > 0).sum())
     assert sorted(set(plan.fold[plan.extra].tolist())) == [0, 1, 2, 3, 4], "judged by models that did not see them"
     pseudo = PseudoLabels.from_scores(torch.linspace(-1, 1, len(plan.rows)), plan.labelled, prior=0.3)
     assert with_answers(plan, pseudo).labels[plan.extra].all()

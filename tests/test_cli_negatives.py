@@ -36,7 +36,7 @@ def test_from_a_list_of_negatives_to_a_report(pucl: Command, reviewed: Path) -> 
     fit = pucl(*words, "--negatives", "negative.txt", "--out", "model")
     assert fit.code == 0 and fit.err == ""
     assert "Data: 300 rows (table), 40 of them labelled positives and 60 confirmed negatives." in fit.out
-    assert ", both by adjusted_count." in fit.out and "specificity 0." in fit.out
+    assert ", by adjusted_count." in fit.out and "specificity 0." in fit.out
     record = load_model("model").record
     assert (record.rows.n, record.rows.labelled, record.rows.unlabelled, record.rows.negative) == (300, 40, 200, 60)
     assert not record.prior.is_bound and record.metrics is not None and record.metrics.pn_auc is not None

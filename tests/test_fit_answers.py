@@ -146,8 +146,8 @@ def test_the_plan_counts_answered_rows_as_unlabelled_and_teaches_what_they_are()
     plan, s = plan_of(answers)
     alone, _ = plan_of(None)
     assert plan.n_unlabelled == N_U and plan.negative is None and (plan.labelled.numpy() == s).all()
-    assert plan.taught.nonzero().flatten().tolist() == [*range(N_P), 100, 102]
-    assert plan.taught_negative is not None and plan.taught_negative.nonzero().flatten().tolist() == [101]
+    assert plan.train_positive.nonzero().flatten().tolist() == [*range(N_P), 100, 102]
+    assert plan.train_negative is not None and plan.train_negative.nonzero().flatten().tolist() == [101]
     assert (plan.fold == alone.fold).all()  # what is hidden from an encoder does not depend on answers
     assert share_of_rest(plan, SHARE) == pytest.approx((SHARE * N_U - 2) / (N_U - 3))
     assert share_of_rest(alone, SHARE) == SHARE

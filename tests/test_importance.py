@@ -91,7 +91,7 @@ def test_rows_in_their_own_place_are_scored_by_models_that_did_not_see_them(cate
 
 def test_a_summary_without_clear_columns_says_so() -> None:
     record = record_of(table())
-    assert "Columns that matter most: worst radius 0.080 ± 0.020; so much" in describe(record)
+    assert "Columns that matter most: worst radius 0.080 ± 0.020, by the drop" in describe(record)
     unclear = replace(record, importance={"a": Estimate(0.01, 0.02), "b": Estimate(-0.01, 0.02)})
     assert "Columns that matter most: none alone by more than noise (a 0.010 ± 0.020, b -0.010 ± 0.020)" in describe(
         unclear

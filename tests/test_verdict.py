@@ -67,7 +67,7 @@ def test_a_good_ranking_is_useful(prior: PriorEstimate, word: str) -> None:
     logits, s = problem(2.5)
     found = verdict(logits - 2, s, prior=prior, rivals={"column 'x' alone": -logits})
     assert found.word == word and str(found).startswith("useful: a hidden positive ranks above 8")
-    assert found.reason.endswith("on the same rows column 'x' alone ranks above 14%") and "\n" not in str(found)
+    assert found.reason.endswith("on the same rows column 'x' alone ranks it above 14%") and "\n" not in str(found)
 
 
 def test_between_chance_and_useful_is_weak() -> None:
@@ -95,7 +95,7 @@ def test_a_better_rival_means_do_not_use() -> None:
     found = verdict(noisy, s, prior=BOUND, rivals={"the nearest labelled row": noisy, "column 'age' alone": logits})
     ours, theirs = (auc(each[s == 1], each[s == 0])[0] for each in (noisy, logits))
     assert found.word == "do not use"
-    assert f"column 'age' alone ranks better (above {theirs:.0%}, this above {ours:.0%})" in found.reason
+    assert f"column 'age' alone ranks it better (above {theirs:.0%}, this model above {ours:.0%})" in found.reason
     half = np.where(np.arange(len(s)) % 2, logits, np.nan)  # a rival may know some of the rows only
     assert verdict(noisy, s, prior=BOUND, rivals={"x": half}).word == "do not use"
     close = logits + 0.001 * np.arange(len(s)) / len(s)
@@ -108,12 +108,12 @@ def test_a_rival_that_is_a_little_better_is_said_to_be() -> None:
     ours, theirs = (auc(each[s == 1], each[s == 0])[0] for each in (worse, logits))
     found = verdict(worse - 2, s, prior=BOUND, rivals={"column 'age' alone": logits})
     assert found.word == "useful" and round(100 * theirs) > round(100 * ours)
-    said = f"column 'age' alone ranks above {theirs:.0%} ({100 * (theirs - ours):.0f} ± "
+    said = f"column 'age' alone ranks it above {theirs:.0%} ({100 * (theirs - ours):.0f} ± "
     assert said in found.reason and "points would count)" in found.reason
     part = np.where((s == 1) & (logits < np.median(logits[s == 1])), np.nan, logits)  # the model is better on these
     ours = auc(worse[np.isfinite(part) & (s == 1)], worse[s == 0])[0]
     found = verdict(worse - 2, s, prior=BOUND, rivals={"column 'age' alone": part})
-    assert f"on a part of them, where this ranks above {ours:.0%}, column 'age'" in found.reason
+    assert f"on a part of them, where this model ranks it above {ours:.0%}, column 'age'" in found.reason
 
 
 def test_everything_positive_means_do_not_use() -> None:

@@ -81,8 +81,8 @@ def alone_in(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
             handle = _locked_folder(folder)
             while handle is False:
                 if time.monotonic() >= until:
-                    told = "another process is working there; wait for it or use another"
-                    raise InUseError(errno.EBUSY, told, folder)
+                    problem = "another process is working there; wait for it or use another"
+                    raise InUseError(errno.EBUSY, problem, folder)
                 time.sleep(PAUSE)
                 folder.mkdir(parents=True, exist_ok=True)
                 handle = _locked_folder(folder)

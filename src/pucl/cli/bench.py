@@ -371,7 +371,7 @@ def reproduction(
     page: Annotated[Path, typer.Option(help="The page whose table is written anew.")] = Path("docs/reproduction.md"),
     results: Results = RESULTS,
 ) -> None:
-    """Write the published numbers that ours misses into the page about them.
+    """Update the page on reproducing the paper: the published numbers that ours misses.
 
     Example: pucl bench reproduction
     """

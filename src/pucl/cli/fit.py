@@ -161,14 +161,14 @@ def fit(
     tune: Annotated[
         str | None,
         typer.Option(
-            help="How far an encoder with weights of its own is tuned: frozen, head, all or auto (default: frozen).",
+            help="How far an encoder that you already have is tuned: frozen, head, all or auto (default: frozen).",
             autocompletion=words("frozen", "head", "all", "auto"),
             rich_help_panel=TRAINING,
         ),
     ] = None,
     download: Annotated[
         bool | None,
-        typer.Option("--download", help="Allow weights that are not here to be downloaded.", rich_help_panel=MODEL),
+        typer.Option("--download", help="Allow weights that are missing here to be downloaded.", rich_help_panel=MODEL),
     ] = None,
     seed: Seed = None,
     device: Device = None,
@@ -280,7 +280,7 @@ def prior(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate the share of positives among the unlabelled rows, with an interval, or bound it: as 'pucl fit' does.
+    """Estimate the share of positives among the unlabelled rows, or an upper bound on it, as 'pucl fit' does.
 
     Example: pucl prior customers.csv --label known_fraud
     """

@@ -31,7 +31,7 @@ def inspect(model: ModelFolder, as_json: AsJson = False) -> None:
 
 
 def diagnose(model: ModelFolder, as_json: AsJson = False) -> None:
-    """Show what theory says of a model's data and embedding: label noise, κ, separation; unknowns are called so.
+    """Show what theory says of a model's data and embedding: label noise, κ, separation; or that it is unknown.
 
     It works from the model folder alone. pucl.diagnose does the same for embeddings and labels in Python.
 

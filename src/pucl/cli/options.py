@@ -134,7 +134,7 @@ EngineName = Annotated[
 Address = Annotated[
     str | None,
     typer.Option(
-        help="Of the Ray cluster: auto, host:port or ray://host:port (default: a new one on this machine).",
+        help="Address of the Ray cluster: auto, host:port or ray://host:port (default: a new one on this machine).",
         rich_help_panel=CLUSTER,
     ),
 ]

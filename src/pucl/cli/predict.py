@@ -51,20 +51,24 @@ def predict(
     model: ModelFolder,
     data: Rows,
     out: Annotated[
-        str, typer.Option(help="A .parquet or .csv file; or a folder, of many files.", rich_help_panel=OUTPUT)
+        str, typer.Option(help="A .parquet or .csv file; for many files also a folder.", rich_help_panel=OUTPUT)
     ],
     id_column: IdColumn = None,
     key: Key = None,
     top: Annotated[
-        int | None, typer.Option(help="Label so many rows positive, the best.", rich_help_panel=LABELS)
+        int | None,
+        typer.Option(help="Label this many rows positive: the highest scores.", rich_help_panel=LABELS),
     ] = None,
     recall: Annotated[
         float | None,
-        typer.Option(help="Label so many that this share of the positives is found.", rich_help_panel=LABELS),
+        typer.Option(help="Label enough rows positive to find this share of all positives.", rich_help_panel=LABELS),
     ] = None,
     precision: Annotated[
         float | None,
-        typer.Option(help="Label as many as let this share of them be positive.", rich_help_panel=LABELS),
+        typer.Option(
+            help="Label rows positive as long as this share of them should be right.",
+            rich_help_panel=LABELS,
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -120,9 +124,7 @@ def predict(
 def embed(
     model: ModelFolder,
     data: Rows,
-    out: Annotated[
-        str, typer.Option(help="A .parquet file; or a folder, for a file for each of many.", rich_help_panel=OUTPUT)
-    ],
+    out: Annotated[str, typer.Option(help="A .parquet file; for many files also a folder.", rich_help_panel=OUTPUT)],
     id_column: IdColumn = None,
     key: Key = None,
     batch_size: BatchSize = 8192,

@@ -67,7 +67,7 @@ def pretrain(
     variant: Annotated[
         str | None,
         typer.Option(
-            help="Of punce: paper or released.", autocompletion=words("paper", "released"), rich_help_panel=MODEL
+            help="Form of punce: paper or released.", autocompletion=words("paper", "released"), rich_help_panel=MODEL
         ),
     ] = None,
     epochs: Annotated[int | None, _training("Passes over the data.")] = None,
@@ -84,7 +84,7 @@ def pretrain(
     held_out: Annotated[float | None, _training("Share of labelled positives held out to watch overfitting.")] = None,
     precision: Annotated[str | None, _training("auto, float32 or bfloat16.")] = None,
     deterministic: Annotated[bool, _training("Deterministic cuDNN.", "--deterministic")] = False,
-    seed: Annotated[int, _training("Of the labels, the weights, the batches and the views.")] = 0,
+    seed: Annotated[int, _training("Seed of the labels, the weights, the batches and the views.")] = 0,
     device: Device = None,
     log: Annotated[
         Path | None, _output("Log as JSON lines, one per epoch (default: log.jsonl in the folder of --out).")

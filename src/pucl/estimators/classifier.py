@@ -43,12 +43,13 @@ class PUClassifier(Decisions, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """A classifier from labelled positives and unlabelled rows; nothing else needs to be known.
 
     ``fit(X, s)`` takes images (n, h, w, c), (n, c, h, w) or (n, h, w) as uint8 or float, tables (a frame, or a matrix
-    whose missing values are NaN), a list of texts, and embeddings. Tables and texts are ranked by trees, linear models
-    and support vector machines whose ranks are averaged. On images, and on embeddings that these do not separate, it
-    trains a contrastive encoder if there are enough rows, keeps it if it ranks hidden positives better than the raw
-    rows do, and fits a head to the pseudo-labels of all rows. Colour images of 32 pixels or more first go through
-    ``"efficientnet_lite0"`` where its weights are installed; if that separates the classes, nothing is trained,
-    otherwise the better of both is kept. `choices_` and `summary()` say what it picked and why.
+    whose missing values are NaN), a list of texts, and embeddings. Tables, texts and embeddings are ranked by trees,
+    linear models and support vector machines whose ranks are averaged. On images a contrastive encoder is trained (500
+    rows with 20 labels or more) and kept unless the raw pixels rank hidden positives better. On embeddings that the
+    fast models do not separate one is trained from 5,000 rows on, and kept only if it ranks hidden positives better.
+    Colour images of 32 pixels or more first go through ``"efficientnet_lite0"`` where its weights are installed; if
+    that separates the classes nothing is trained, otherwise the better of both is kept. A head is then fitted to the
+    pseudo-labels of all rows. `choices_` and `summary()` say what was picked and why.
 
     Args:
         prior: π, the share of positives among the unlabelled rows: a number, the name of an estimator, or None to

@@ -1,4 +1,4 @@
-"""Rows that a reviewer has answered because a model had picked them: they teach, and they do not count.
+"""Rows that a reviewer has answered because a model had picked them: they train, but count as unlabelled rows.
 
 Such rows are no random sample. If "most likely positive" rows that were called positive left U or joined P, every
 figure that rests on counting would be wrong. So they stay part of U wherever rows are counted (π, scores, thresholds,
@@ -45,7 +45,7 @@ def with_answers(plan: FitPlan, pseudo: PseudoLabels) -> PseudoLabels:
         return pseudo
     said, yes = plan.answered.to(pseudo.labels.device) != 0, plan.answered.to(pseudo.labels.device) > 0
     one = torch.ones_like(pseudo.probability)
-    negative = plan.taught_negative
+    negative = plan.train_negative
     return replace(
         pseudo,
         prior=share,

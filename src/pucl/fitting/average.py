@@ -66,8 +66,9 @@ def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
 def average_rankers(plan: FitPlan) -> Average:
     """Fit every ranker for which there is time, and average their ranks."""
     expand = plan.schema.expand or Expand.identity(plan.rows.shape[1])
+    positive, negative = plan.train_positive.numpy(), _array(plan.train_negative)
     rows, mean, scale = rows_to_rank(
-        plan.schema, plan.rows, plan.features, plan.taught.numpy(), _array(plan.taught_negative), plan.options.seed,
+        plan.schema, plan.rows, plan.features, positive, negative, plan.options.seed,
         reviewed=None if plan.answered is None else plan.answered.numpy() != 0, extra=_array(plan.extra),
     )  # fmt: skip
     ranked, skipped = rank_all(rows, deadline=plan.deadline, on_progress=partial(plan.progress, "ranking"))

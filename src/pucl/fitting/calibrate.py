@@ -28,7 +28,7 @@ def calibrate_head(plan: FitPlan, labels: Labels, classifier: Classifier, judged
         return calibrated(classifier.head, judged, plan, share, cut_on=rows[plan.unlabelled]), judged
     if classifier.comparison.averaged is None:
         return calibrated(classifier.head, judged, plan, share), judged
-    known = judged.rows & plan.free.numpy()
+    known = judged.rows & plan.in_p_or_u.numpy()
     score, labelled = judged.logits[known], plan.labelled.numpy()[known]
     threshold = expected_f1_threshold(score, labelled, labels.prior)
     recall = recall_of_others(score, labelled, labels.prior)
@@ -56,7 +56,7 @@ def calibrated(
             above. That is for a known π; for an estimate the head's own threshold is as good.
         threshold: of the head's logits otherwise.
     """
-    rows = torch.from_numpy(judged.rows) & plan.free
+    rows = torch.from_numpy(judged.rows) & plan.in_p_or_u
     seen, temperature = plan.labelled[rows], 1.0
     if seen.any() and not seen.all():
         temperature = fit_temperature(torch.from_numpy(judged.logits)[rows], seen, prior)

@@ -60,7 +60,7 @@ class Candidate:
         folds: the folds it is judged on, whose labels the embedding never saw.
         options: of the labeller.
         head_options: of the head.
-        seen_by_encoder: labelled rows that the encoder has memorised, (n,) bool; they do not stand for the positives.
+        memorised_rows: labelled rows that the encoder has memorised, (n,) bool; they do not stand for the positives.
         device: where labels and head are computed; they come back to that of the embedding.
     """
 
@@ -71,7 +71,7 @@ class Candidate:
     folds: tuple[int, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     head_options: Mapping[str, Any] = field(default_factory=dict)
-    seen_by_encoder: Tensor | None = None
+    memorised_rows: Tensor | None = None
     device: Device = CPU
 
     @property
@@ -92,7 +92,7 @@ class Candidate:
         """Pseudo-labels of the rows `used`; with `quick`, one draw of a labeller that averages several."""
         takes = inspect.signature(find_labeller(self.labeller).function).parameters
         options = {**self.options, **({"repeats": 1} if quick and "repeats" in takes else {})}
-        seen = None if self.seen_by_encoder is None else self.seen_by_encoder[used]
+        seen = None if self.memorised_rows is None else self.memorised_rows[used]
         known = None if negative is None else negative[used]
         pseudo = pseudo_label(
             self.z[used].to(self.device), labelled[used], method=self.labeller, prior=prior, negatives=known,
@@ -154,8 +154,8 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | No
         judged.append(Judged(candidate, average.logits))
     candidates = candidates_of(plan, encoded)
     others = judge(
-        candidates, plan.taught, plan.fold, prior=share_of_rest(plan, plan.prior), seed=plan.options.seed,
-        negative=plan.taught_negative,
+        candidates, plan.train_positive, plan.fold, prior=share_of_rest(plan, plan.prior), seed=plan.options.seed,
+        negative=plan.train_negative,
         deadline=plan.deadline, required=not judged, on_progress=partial(plan.progress, "comparing"),
     )  # fmt: skip
     judged += others
@@ -164,7 +164,7 @@ def compare(plan: FitPlan, encoded: Mapping[str, Encoded], average: Average | No
 
 
 def with_share(plan: FitPlan, encoded: Mapping[str, Encoded]) -> FitPlan:
-    """With answers of reviewers and without a given π, the plan with π̂ by a labeller that was told no answers."""
+    """With answers of reviewers and without a given π, the plan with π̂ by a labeller that did not use the answers."""
     if plan.answered is None or plan.prior is not None:
         return plan
     for candidate in candidates_of(plan, encoded)[:1]:
@@ -193,10 +193,18 @@ def candidates_of(plan: FitPlan, encoded: Mapping[str, Encoded]) -> list[Candida
         unseen = folds if key == RAW and not images else folds[: plan.hidden_folds]
         n = len(plan.rows)
         judged_on = unseen if n <= ALL_FOLDS_UP_TO else unseen[: 2 if n <= TWO_FOLDS_UP_TO else 1]
-        z, seen = encoded[key].z, encoded[key].seen_by_encoder
+        z, memorised = encoded[key].z, encoded[key].memorised_rows
         candidates += [
             Candidate(
-                key, z, recipe.labeller, recipe.head, judged_on, recipe.options, recipe.head_options, seen, plan.device
+                key,
+                z,
+                recipe.labeller,
+                recipe.head,
+                judged_on,
+                recipe.options,
+                recipe.head_options,
+                memorised,
+                plan.device,
             )
             for recipe in _requested(recipes[key], plan.options)
         ]

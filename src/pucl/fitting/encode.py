@@ -26,7 +26,7 @@ from pucl.training.reporting import Epoch, Watch
 
 TRAINED = "trained"
 TIMING = "timing"  # what a fit keeps of the time its epochs take
-LOOK_AFTER, LONG = 20.0, 3600.0  # seconds of training before it is looked at how long it will take, and what is long
+LOOK_AFTER, LONG = 20.0, 3600.0  # seconds after which the rest is estimated, and from which a warning is given
 PROBE_STEPS, FOR_TRAINING = 3, 0.5  # steps that are timed, and the share of the time left that training may take
 MAX_PER_IMAGE, MAX_IN_ALL = 1 << 15, 1 << 28  # values of an image, and of all, up to which raw pixels are compared
 
@@ -40,7 +40,7 @@ class Encoded:
         encoder: raw rows → embeddings.
         z: of the rows, (n, k).
         trained: the result of its training; None for raw rows.
-        seen_by_encoder: the labelled rows it was trained with, (n,) bool, where it has memorised them.
+        memorised_rows: the labelled rows it was trained with, (n,) bool; None where it has not memorised them.
         memorised_auc: the AUC with which these are separated from labelled rows that were hidden from it.
         options: what the network was made with.
     """
@@ -49,7 +49,7 @@ class Encoded:
     encoder: Encoder
     z: Tensor
     trained: Pretrained | None = None
-    seen_by_encoder: Tensor | None = None
+    memorised_rows: Tensor | None = None
     memorised_auc: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -101,9 +101,9 @@ def within_time(plan: FitPlan) -> FitPlan:
 
 def _epochs_within(plan: FitPlan, deadline: float, pretraining: PretrainingPlan) -> int:
     """How many epochs there is time for; a resumed fit keeps to what it found before."""
-    known = None if plan.unfinished is None else plan.unfinished.load(TIMING)
-    if known is not None:
-        return int(known[1]["epochs"])
+    stored = None if plan.unfinished is None else plan.unfinished.load(TIMING)
+    if stored is not None:
+        return int(stored[1]["epochs"])
     plan.progress("timing", detail="a few steps of the encoder's training")
     config = replace(pretraining.config, epochs=1, compile=False)
     few = min(len(plan.labelled), PROBE_STEPS * config.batch_size)
@@ -160,37 +160,36 @@ def _counted(plan: FitPlan, values: Tensor) -> Tensor:
 
 def _train(plan: FitPlan, pretraining: PretrainingPlan, prior: float | None, views: Tensor | None) -> Encoded:
     """The encoder trained with the labels of the first folds hidden."""
-    last, pace = [""], _Pace(plan.device)
+    last_loss, pace = [""], _Pace(plan.device)
 
     def on_epoch(epoch: Epoch) -> None:
-        last[0] = f", loss {loss_text(epoch.loss)}"
+        last_loss[0] = f", loss {loss_text(epoch.loss)}"
 
     def on_step(done: int, of: int) -> None:
         pace.look(done, of)
         epoch = -(-done * pretraining.config.epochs // of)
-        plan.progress("pretraining", done / of, f"epoch {epoch} of {pretraining.config.epochs}{last[0]}")
+        plan.progress("pretraining", done / of, f"epoch {epoch} of {pretraining.config.epochs}{last_loss[0]}")
 
     plan.progress("pretraining", detail=f"{pretraining.config.epochs} epochs")
-    labelled, options, unfinished = plan.labelled, plan.options, plan.unfinished
-    where = None if unfinished is None else unfinished.pretraining
-    shown = plan.shown
-    used = _counted(plan, shown)
+    options, seen = plan.options, _counted(plan, plan.seen_by_encoder)
+    checkpoints = None if plan.unfinished is None else plan.unfinished.pretraining
+    resume = checkpoints is not None
     if views is not None:
         objective = make_objective(pretraining.objective, temperature=options.temperature, prior=prior)
-        watch = Watch(on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None)
+        watch = Watch(on_epoch=on_epoch, on_step=on_step, checkpoints=checkpoints, resume=resume)
         trained = train_projection(
-            _counted(plan, views), used, objective=objective, encoder=str(pretraining.encoder), view=pretraining.view,
+            _counted(plan, views), seen, objective=objective, encoder=str(pretraining.encoder), view=pretraining.view,
             config=pretraining.config, device=plan.device, watch=watch,
             as_scaled=torch.from_numpy(plan.schema.as_scaled),
         )  # fmt: skip
     else:
         trained = pretrain(
-            _counted(plan, plan.features), used, objective=pretraining.objective, encoder=pretraining.encoder,
+            _counted(plan, plan.features), seen, objective=pretraining.objective, encoder=pretraining.encoder,
             view=pretraining.view, temperature=options.temperature, prior=prior, config=pretraining.config,
-            device=plan.device, on_epoch=on_epoch, on_step=on_step, checkpoints=where, resume=where is not None,
+            device=plan.device, on_epoch=on_epoch, on_step=on_step, checkpoints=checkpoints, resume=resume,
         )  # fmt: skip
     name = pretraining.encoder if isinstance(pretraining.encoder, str) else pretraining.stored_as
     z = embed(trained.encoder, plan.features)
-    auc, known = memorised(z, shown, labelled & ~shown, seed=options.seed)
-    memory = shown if known else None
-    return Encoded(name, trained.encoder.eval(), z, trained, memory, auc, pretraining.stored_options)
+    auc, has_memorised = memorised(z, seen, plan.labelled & ~seen, seed=options.seed)
+    rows = seen if has_memorised else None
+    return Encoded(name, trained.encoder.eval(), z, trained, rows, auc, pretraining.stored_options)

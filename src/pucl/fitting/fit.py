@@ -57,7 +57,7 @@ class FitResult:
         pseudo: pseudo-labels of the rows.
         judged: logits of the rows hidden from the heads that were compared.
         history: the epochs of the encoder's training.
-        shown: labelled rows that the encoder was trained with, (n,); None if none was trained.
+        seen_by_encoder: labelled rows that the encoder was trained with, (n,); None if none was trained.
         answered: what reviewers said, 1 or −1, and 0 where they said nothing, (n,); None without answers.
         extra: answered rows that a random sample of U was given besides, (n,); None without any.
     """
@@ -68,7 +68,7 @@ class FitResult:
     pseudo: PseudoLabels
     judged: Judged
     history: list[Epoch]
-    shown: NDArray[np.bool_] | None = None
+    seen_by_encoder: NDArray[np.bool_] | None = None
     answered: NDArray[np.int8] | None = None
     extra: NDArray[np.bool_] | None = None
 
@@ -120,10 +120,10 @@ def fit(
     """
     began, where = time.perf_counter(), pick_device(device)
     kept = options if start is None else like_before(options, start.model)
-    known = Known(s, negative, answers, extra)
-    one = partial(_fit_once, rows, known, schema, device=where, start=start, views=views, on_progress=on_progress)
+    given = GivenLabels(s, negative, answers, extra)
+    one = partial(_fit_once, rows, given, schema, device=where, start=start, views=views, on_progress=on_progress)
     if start is None and is_tried(rows, schema, options, where):
-        return _network_first(one, options, len(rows), known, resumable, began)
+        return _network_first(one, options, len(rows), given, resumable, began)
     why, spent = AS_REQUESTED if kept == options else KEPT, time.perf_counter() - began
     return with_hint(one(kept, resumable=resumable, why=why, spent=spent), schema, options)
 
@@ -132,14 +132,14 @@ def _network_first(
     one: Callable[..., FitResult],
     options: FitOptions,
     n: int,
-    known: "Known",
+    given: "GivenLabels",
     resumable: Resumable | None,
     began: float,
 ) -> FitResult:
     """The fit with published weights if these separate the classes, else the better one of it and the usual fit."""
     network = one(replace(options, encoder=NETWORK), why=WHY)
-    labelled = check_labels(known.s, n_rows=n, owner=options.owner)
-    negative = check_negatives(known.negative, labelled, n, options.owner)
+    labelled = check_labels(given.s, n_rows=n, owner=options.owner)
+    negative = check_negatives(given.negative, labelled, n, options.owner)
     if separates(network, labelled, negative, options.seed):
         return without_training(network)
     other = one(options, resumable=resumable, spent=time.perf_counter() - began)
@@ -148,7 +148,7 @@ def _network_first(
 
 def _fit_once(
     rows: Tensor,
-    known: "Known",
+    given: "GivenLabels",
     schema: Schema,
     options: FitOptions,
     *,
@@ -162,13 +162,13 @@ def _fit_once(
 ) -> FitResult:
     """The fit with the encoder of the options: `why` it was chosen, and the seconds `spent` before."""
     began = time.perf_counter()
-    unfinished = None if resumable is None else _opened(resumable, rows, known, options, device)
+    unfinished = None if resumable is None else _opened(resumable, rows, given, options, device)
     with no_empty_leftovers(unfinished):
-        plan, front = _planned(rows, known, schema, options, device, on_progress, views)
+        plan, front = _planned(rows, given, schema, options, device, on_progress, views)
         deadline = None if plan.deadline is None else plan.deadline - spent
         plan = replace(started(plan, start), unfinished=unfinished, deadline=deadline)
-        compares = options.tune == AUTO and (front is not None or views is not None)  # in any case
-        compares = compares or plan.start is not None
+        tunes = options.tune == AUTO and (front is not None or views is not None)
+        compares = tunes or plan.start is not None
         with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
             result = _stages(plan, front, views if front is None else front.views, began, compares=compares)
     if front is None:
@@ -177,7 +177,7 @@ def _fit_once(
 
 
 def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: float, *, compares: bool) -> FitResult:
-    """Every stage after the plan; what `compares` is not settled by the fast rankers alone."""
+    """Every stage after the plan; with `compares`, fast rankers that separate the classes do not settle the choice."""
     settled, average = fast_first(plan)
     if plan.start is None:
         plan = within_time(plan if compares else settled)
@@ -191,7 +191,7 @@ def _stages(plan: FitPlan, front: Front | None, views: Tensor | None, began: flo
     return _finish(plan, labels, classifier, began, front)
 
 
-class Known(NamedTuple):
+class GivenLabels(NamedTuple):
     """What is known of the rows: s, confirmed negatives and answers as the user gave them, and extra rows."""
 
     s: Any
@@ -200,39 +200,41 @@ class Known(NamedTuple):
     extra: NDArray[np.bool_] | None
 
 
-def _opened(resumable: Resumable, rows: Tensor, known: Known, options: FitOptions, device: torch.device) -> Unfinished:
+def _opened(
+    resumable: Resumable, rows: Tensor, given: GivenLabels, options: FitOptions, device: torch.device
+) -> Unfinished:
     """Where the fit saves itself, and what it has saved before an interruption."""
-    observed = check_labels(known.s, n_rows=len(rows), owner=options.owner)
-    confirmed = check_negatives(known.negative, observed, len(rows), options.owner)
-    said = check_answers(known.answers, observed, confirmed, len(rows), options.owner)
-    return open_unfinished(resumable, rows, observed, confirmed, options, device, answered=said, extra=known.extra)
+    observed = check_labels(given.s, n_rows=len(rows), owner=options.owner)
+    confirmed = check_negatives(given.negative, observed, len(rows), options.owner)
+    said = check_answers(given.answers, observed, confirmed, len(rows), options.owner)
+    return open_unfinished(resumable, rows, observed, confirmed, options, device, answered=said, extra=given.extra)
 
 
 def _planned(
     rows: Tensor,
-    known: Known,
+    given: GivenLabels,
     schema: Schema,
     options: FitOptions,
     device: torch.device,
-    report: Any,
+    on_progress: OnProgress | None,
     views: Tensor | None,
 ) -> tuple[FitPlan, Front | None]:
     """The plan for the rows, or for their vectors by a frozen encoder; labels are checked before rows are encoded."""
-    check_labels(known.s, n_rows=len(rows), owner=options.owner)
+    check_labels(given.s, n_rows=len(rows), owner=options.owner)
     if ":" in options.text_encoder and not (schema.transform is not None and schema.transform.texts):
         raise bad_argument(options.owner, "text_encoder", "left out for rows without text", options.text_encoder)
     options, whole = whole_network(rows, schema, options)
-    front = front_of(rows, schema, options, device, report)
+    front = front_of(rows, schema, options, device, on_progress)
     if front is None:
         if views is not None:
-            return _planned_on_views(rows, known, schema, options, device, report), None
-        plan = _plan(rows, known, schema, options, device, report)
+            return _planned_on_views(rows, given, schema, options, device, on_progress), None
+        plan = _plan(rows, given, schema, options, device, on_progress)
         if whole is not None and plan.pretraining is not None:
             stored = replace(plan.pretraining, stored_as=whole.stored_as, stored_options=whole.options)
             plan = replace(plan, pretraining=stored)
         return plan, None
     inner = front.inner_options(options)
-    plan = _plan(front.vectors, known, front.inner_schema, inner, device, report)
+    plan = _plan(front.vectors, given, front.inner_schema, inner, device, on_progress)
     trained = None
     if front.tune != FROZEN:
         asked = replace(inner, encoder=PROJECTION)
@@ -242,22 +244,32 @@ def _planned(
 
 
 def _planned_on_views(
-    rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
+    rows: Tensor,
+    given: GivenLabels,
+    schema: Schema,
+    options: FitOptions,
+    device: torch.device,
+    on_progress: OnProgress | None,
 ) -> FitPlan:
     """The plan for texts on whose views a projection is trained."""
     inner = on_texts(options)
-    plan = _plan(rows, known, schema, inner, device, report)
+    plan = _plan(rows, given, schema, inner, device, on_progress)
     asked = replace(inner, encoder=PROJECTION, view=VIEW)
     trained = plan_pretraining(asked, schema, int(plan.counted.sum()), int(plan.labelled.sum()), device)
     return replace(plan, pretraining=None if trained is None else with_reason(trained))
 
 
 def _plan(
-    rows: Tensor, known: Known, schema: Schema, options: FitOptions, device: torch.device, report: Any
+    rows: Tensor,
+    given: GivenLabels,
+    schema: Schema,
+    options: FitOptions,
+    device: torch.device,
+    on_progress: OnProgress | None,
 ) -> FitPlan:
-    s, negative, answers, extra = known
+    s, negative, answers, extra = given
     return plan_fit(
-        rows, s, schema, options, device, negative=negative, answers=answers, extra=extra, on_progress=report
+        rows, s, schema, options, device, negative=negative, answers=answers, extra=extra, on_progress=on_progress
     )
 
 
@@ -279,6 +291,6 @@ def _finish(plan: FitPlan, labels: Labels, classifier: Classifier, began: float,
     else:
         with torch.no_grad():
             logits = head(classifier.z).double().numpy()
-    shown = None if used.trained is None else plan.shown.numpy()
-    said, extra = (None if each is None else each.numpy() for each in (plan.answered, plan.extra))
-    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, shown, said, extra)
+    seen = None if used.trained is None else plan.seen_by_encoder.numpy()
+    answered, extra = (None if each is None else each.numpy() for each in (plan.answered, plan.extra))
+    return FitResult(model, classifier.z, logits, labels.pseudo, judged, history, seen, answered, extra)

@@ -89,12 +89,12 @@ def fit_reviewed_files(
         before: a model whose encoder is kept, see `start_from`.
     """
     pick_device(device)  # before anything is read
-    tell = _reading_told(on_progress)
-    tell(0)
+    on_rows = _reading_reporter(on_progress)
+    on_rows(0)
     with _recorded_warnings() as texts:
         data, sampling = read_rows(
             source, reading, max_rows, seed=options.seed, time_limit=options.time_limit, also=answers or (),
-            on_rows=tell,
+            on_rows=on_rows,
         )  # fmt: skip
         said = None if answers is None else answers_of(data, answers, options.owner)
         start = None if before is None else start_from(before, data, options)
@@ -136,7 +136,7 @@ def _schema(
     data: OwnData, content: Any, reading: ReadOptions, options: FitOptions, start: Start | None
 ) -> tuple[Schema, Tensor]:
     """The schema and the rows as a model takes them; those of the model whose trained encoder is kept."""
-    if start is not None and start.shown is not None:
+    if start is not None and start.seen_by_encoder is not None:
         return start.model.schema, start.model.schema.encode(content, owner=options.owner)
     schema, rows = learn_schema(
         data, content=content, categorical=reading.categorical, text_columns=reading.text_columns,
@@ -148,7 +148,7 @@ def _schema(
 def answers_of(data: OwnData, answers: Mapping[str, bool], owner: str) -> NDArray[np.float64] | None:
     """The answers by row, (n,): 1, 0 or NaN; a warning where some ids are not among the rows, an error if none is.
 
-    Answers that contradict a label of the data are told, and left out: labels stand.
+    Answers that contradict a label of the data are left out with a warning: labels stand.
     """
     if not answers:
         return None
@@ -174,7 +174,7 @@ def answers_of(data: OwnData, answers: Mapping[str, bool], owner: str) -> NDArra
     return values
 
 
-def _reading_told(on_progress: OnProgress | None) -> Callable[[int], None]:
+def _reading_reporter(on_progress: OnProgress | None) -> Callable[[int], None]:
     """Reports how many rows were read."""
 
     def tell(n_rows: int) -> None:

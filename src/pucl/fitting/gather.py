@@ -39,12 +39,12 @@ def gather(
     logits = fitted.logits
     probability = torch.sigmoid(torch.from_numpy(logits)).numpy().astype(np.float32)
     names = np.arange(len(labelled)) if ids is None else np.asarray(ids, dtype=object)
-    free = _of_p_and_u(fitted)
-    unlabelled = np.flatnonzero(free & ~labelled)
+    in_p_or_u = _in_p_or_u(fitted)
+    unlabelled = np.flatnonzero(in_p_or_u & ~labelled)
     scores = logits[unlabelled]
-    open_ = unlabelled if fitted.answered is None else unlabelled[fitted.answered[unlabelled] == 0]
-    top = open_[np.argsort(-logits[open_], kind="stable")[:LISTED]]
-    unsure = open_[np.argsort(np.abs(logits[open_]), kind="stable")[:LISTED]]
+    unanswered = unlabelled if fitted.answered is None else unlabelled[fitted.answered[unlabelled] == 0]
+    top = unanswered[np.argsort(-logits[unanswered], kind="stable")[:LISTED]]
+    unsure = unanswered[np.argsort(np.abs(logits[unanswered]), kind="stable")[:LISTED]]
     points = _points(np.flatnonzero(labelled), unlabelled, fitted.model.record.seed)
 
     table = content if isinstance(content, Table) else None
@@ -59,7 +59,7 @@ def gather(
             {name: values_as_text(table, name, index) for name in table.values} if table is not None else None,
         )
 
-    judged = fitted.judged.rows & free
+    judged = fitted.judged.rows & in_p_or_u
     z = fitted.z[torch.from_numpy(points)]
     if z.shape[1] > WIDTH:
         z = _main_directions(z, WIDTH)
@@ -75,12 +75,12 @@ def gather(
         n_unlabelled=len(unlabelled),
         embedding=z.half().numpy(),
         keys=keys_of(names.tolist()),
-        shown=fitted.shown,
+        shown=fitted.seen_by_encoder,
         explained=() if table is None else explain(fitted.model, rows, table, top, unlabelled, listed.ids),
     )
 
 
-def _of_p_and_u(fitted: FitResult) -> NDArray[np.bool_]:
+def _in_p_or_u(fitted: FitResult) -> NDArray[np.bool_]:
     """All rows but the confirmed negatives and those a random sample was given besides, (n,) bool."""
     negative = fitted.pseudo.negative
     free = np.ones(len(fitted.logits), dtype=bool) if negative is None else ~negative.cpu().numpy()

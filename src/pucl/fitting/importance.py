@@ -31,7 +31,7 @@ def column_importance(plan: FitPlan, average: Average) -> dict[str, Estimate]:
     did not see the row. A column stands for all that is made of it: the parts of a date, the dimensions of a text. The
     standard error is that of the difference on the same rows. At most `MAX_ROWS` rows of P and of U are shuffled, and
     a row is scored by a few of the models that did not see it, so that this takes a small part of the fit. Columns
-    that say the same stand in for each other: shuffling one of them costs little.
+    with the same information replace each other: shuffling one of them costs little.
 
     Empty where rows are no table, where too few are known, or where no time is left.
     """

@@ -55,22 +55,22 @@ def label(plan: FitPlan, comparison: Comparison) -> Labels:
         return Labels(reported, with_answers(plan, pseudo), share)
     everyone = torch.ones_like(plan.labelled)
     asked = _asked(plan, None, candidate)
-    told = None if asked is None else _inside(plan, asked).value
+    given = None if asked is None else _inside(plan, asked).value
     pseudo = candidate.label(
-        everyone, plan.taught, prior=share_of_rest(plan, told), seed=plan.options.seed,
-        negative=plan.taught_negative, quick=False,
+        everyone, plan.train_positive, prior=share_of_rest(plan, given), seed=plan.options.seed,
+        negative=plan.train_negative, quick=False,
     )  # fmt: skip
-    pseudo = counted_without_answers(plan, pseudo, told, candidate.labeller)
+    pseudo = counted_without_answers(plan, pseudo, given, candidate.labeller)
     if asked is None:
         asked = PriorEstimate(pseudo.prior, *(pseudo.interval or (0.0, 1.0)), candidate.labeller)
-    share = pseudo.prior if told is None else told  # puPL has a share of its own whatever it is told
+    share = pseudo.prior if given is None else given  # puPL has a share of its own, whatever it is given
     reported = _reported(plan, candidate.z, pseudo.score, _inside(plan, asked))
     return Labels(reported, with_answers(plan, pseudo), share)
 
 
 def share_of(score: Tensor, plan: FitPlan) -> PriorEstimate:
     """π̂ from out-of-sample scores of P and U by BBE, moved to a gap."""
-    return PriorEstimate.point(share_at_gap(score[plan.free], plan.labelled[plan.free]), "bbe")
+    return PriorEstimate.point(share_at_gap(score[plan.in_p_or_u], plan.labelled[plan.in_p_or_u]), "bbe")
 
 
 def _asked(plan: FitPlan, probability: Tensor | None, candidate: Candidate) -> PriorEstimate | None:
@@ -80,7 +80,7 @@ def _asked(plan: FitPlan, probability: Tensor | None, candidate: Candidate) -> P
     name = plan.options.prior
     if not isinstance(name, str):
         return None
-    unseen = plan.counted if candidate.seen_by_encoder is None else plan.counted & ~candidate.seen_by_encoder
+    unseen = plan.counted if candidate.memorised_rows is None else plan.counted & ~candidate.memorised_rows
     of_points = name != AUTO and "vector" in entries("priors")[name].inputs
     rows = candidate.z if probability is None or of_points else probability
     negatives = None if plan.negative is None else plan.negative[unseen]
@@ -100,7 +100,7 @@ def _reported(plan: FitPlan, z: Tensor, score: Tensor | None, estimate: PriorEst
         return PriorEstimate(estimate.high, 0.0, estimate.high, estimate.method, is_bound=True)
     asked, seed = plan.options.prior, plan.options.seed
     negative = plan.negative if asked in (None, AUTO) else None
-    known = score.isfinite().cpu() & (plan.free if negative is None else plan.counted)
+    known = score.isfinite().cpu() & (plan.in_p_or_u if negative is None else plan.counted)
     reported = plausible_share(
         score.cpu()[known].double().numpy(), plan.labelled[known].numpy(), estimate,
         rows=z.cpu()[known].float().numpy(), seed=seed, negative=None if negative is None else negative[known].numpy(),

@@ -202,7 +202,7 @@ class FitPlan:
         extra: answered rows that a random sample of U was given besides, (n,) bool; None without any. They teach, and
             are no part of U.
         start: an encoder that is trained already; None to train one.
-        share: π̂ by a labeller that was told no answers, for those that are; None without answers.
+        share: π̂ by a labeller that did not use the answers, for labellers that do; None without answers.
     """
 
     rows: Tensor
@@ -237,14 +237,14 @@ class FitPlan:
         return torch.ones_like(self.labelled) if self.extra is None else ~self.extra
 
     @property
-    def free(self) -> Tensor:
-        """P and U: all rows but the confirmed negatives and the extra ones, (n,) bool."""
+    def in_p_or_u(self) -> Tensor:
+        """All rows but the confirmed negatives and the extra ones, (n,) bool."""
         return self.counted if self.negative is None else self.counted & ~self.negative
 
     @property
     def aside(self) -> NDArray[np.bool_] | None:
-        """The rows that are neither P nor U, (n,); None where all rows are."""
-        return None if self.negative is None and self.extra is None else (~self.free).numpy()
+        """The rows that are neither in P nor in U, (n,); None where all rows are."""
+        return None if self.negative is None and self.extra is None else (~self.in_p_or_u).numpy()
 
     @property
     def labels(self) -> Tensor:
@@ -257,12 +257,12 @@ class FitPlan:
         return None if self.negative is None else self.negative.numpy()
 
     @property
-    def taught(self) -> Tensor:
+    def train_positive(self) -> Tensor:
         """The rows that rankers and heads learn as positives: P and what reviewers called positive, (n,) bool."""
         return self.labelled if self.answered is None else self.labelled | (self.answered > 0)
 
     @property
-    def taught_negative(self) -> Tensor | None:
+    def train_negative(self) -> Tensor | None:
         """The rows that they learn as negatives: confirmed ones and what reviewers called negative; None for none."""
         if self.answered is None or not bool((self.answered < 0).any()):
             return self.negative
@@ -272,7 +272,7 @@ class FitPlan:
     @property
     def unlabelled(self) -> Tensor:
         """U: the rows that are neither labelled nor confirmed negatives nor extra, (n,) bool."""
-        return self.free & ~self.labelled
+        return self.in_p_or_u & ~self.labelled
 
     @property
     def n_unlabelled(self) -> int:
@@ -296,7 +296,7 @@ class FitPlan:
         return 2 if self.n_folds >= 4 else 1
 
     @property
-    def shown(self) -> Tensor:
+    def seen_by_encoder(self) -> Tensor:
         """The labelled rows whose labels the encoder's training sees, (n,) bool."""
         return self.labelled & (self.fold >= self.hidden_folds)
 

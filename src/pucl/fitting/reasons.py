@@ -56,8 +56,8 @@ def reasons_of(plan: FitPlan, used: Encoded, comparison: Comparison) -> list[str
     if comparison.averaged is not None:
         counted = sorted(comparison.averaged.head.weights.items(), key=lambda each: -each[1])
         reasons.append(
-            f"Ranks are averaged: {'; '.join(f'{100 * weight:.0f} % {name}' for name, weight in counted)}. Hidden "
-            "positives say how much each counts."
+            f"Ranks are averaged: {'; '.join(f'{100 * weight:.0f} % {name}' for name, weight in counted)}. "
+            "The better one ranks hidden positives, the more it counts."
         )
     skipped = (*(() if comparison.average is None else comparison.average.skipped), *comparison.skipped)
     if skipped:
@@ -70,8 +70,8 @@ def _about_answers(plan: FitPlan) -> list[str]:
     if plan.answered is None:
         return []
     yes, no = int((plan.answered > 0).sum()), int((plan.answered < 0).sum())
-    told = f"Answers: {yes:,} rows reviewed as positive and {no:,} as negative train the model."
-    counted = f"{told} A model had picked them, so every figure counts them as unlabelled rows"
+    trained = f"Answers: {yes:,} rows reviewed as positive and {no:,} as negative train the model."
+    counted = f"{trained} A model had picked them, so every figure counts them as unlabelled rows"
     extra = 0 if plan.extra is None else int(plan.extra.sum())
     return [f"{counted}, but for {extra:,} outside of the sample, which no figure counts." if extra else f"{counted}."]
 

@@ -184,7 +184,7 @@ def _diagnostics(plan: FitPlan, used: Encoded, pseudo: PseudoLabels) -> list[str
 
     Of very many rows a random choice is looked at.
     """
-    unseen = plan.free if used.seen_by_encoder is None else plan.free & ~used.seen_by_encoder
+    unseen = plan.in_p_or_u if used.memorised_rows is None else plan.in_p_or_u & ~used.memorised_rows
     hidden = int((unseen & plan.labelled).sum())
     p, u = (at_most(unseen & kind, MOST_DIAGNOSED, plan.options.seed) for kind in (plan.labelled, ~plan.labelled))
     unseen = p | u
@@ -192,7 +192,7 @@ def _diagnostics(plan: FitPlan, used: Encoded, pseudo: PseudoLabels) -> list[str
     if min(int(s.sum()), int((~s).sum())) < FEWEST_TO_DIAGNOSE:
         return []
     messages = diagnose(z, s, pseudo=pseudo.only(unseen), seed=plan.options.seed).messages
-    memorised = [] if used.seen_by_encoder is None else [
+    memorised = [] if used.memorised_rows is None else [
         f"The encoder has memorised the labelled rows it was trained with: it tells them from hidden ones (AUC "
         f"{used.memorised_auc:.2f}). Only the {hidden:,} hidden ones stand for the positives."
     ]  # fmt: skip

@@ -207,8 +207,8 @@ def _check_same(where: Resumable, was: Mapping[str, Any], now: Mapping[str, Any]
     if was["data"] != now["data"]:
         both = (f"{data['rows']:,} rows with {data['labelled']:,} labelled" for data in (was["data"], now["data"]))
         before, value = both
-        told = f"{before} before, {value} now" if before != value else f"{value} as before, but other values"
-        raise InputError(f"the data are not those of the interrupted fit: {told}; {anew}", owner=owner)
+        difference = f"{before} before, {value} now" if before != value else f"{value} as before, but other values"
+        raise InputError(f"the data are not those of the interrupted fit: {difference}; {anew}", owner=owner)
 
 
 def _said(value: Any) -> str:

@@ -30,7 +30,7 @@ class Start:
     """A model, and the labelled rows its encoder was trained with, (n,) bool; None where none was trained."""
 
     model: Model
-    shown: Bools | None = None
+    seen_by_encoder: Bools | None = None
 
 
 def start_from(model: Model, data: OwnData, options: FitOptions) -> Start:
@@ -59,11 +59,11 @@ def start_from(model: Model, data: OwnData, options: FitOptions) -> Start:
     if evidence is None or evidence.keys is None or evidence.shown is None:
         got_old = Described("one that does not know which rows its encoder was trained with; fit it again without this")
         raise bad_argument(owner, ARGUMENT, "a model of pucl fit", got_old)
-    shown = data.s & np.isin(keys_of(data.ids), evidence.keys[evidence.shown])
-    if not shown.any() or not (data.s & ~shown).any():
-        rows = Described(f"{int(shown.sum()):,} of {int(data.s.sum()):,} labelled rows (rows are known by their ids)")
+    seen = data.s & np.isin(keys_of(data.ids), evidence.keys[evidence.shown])
+    if not seen.any() or not (data.s & ~seen).any():
+        rows = Described(f"{int(seen.sum()):,} of {int(data.s.sum()):,} labelled rows (rows are known by their ids)")
         raise bad_argument(owner, ARGUMENT, "a model whose encoder was trained with some of the labelled rows", rows)
-    return Start(model, shown)
+    return Start(model, seen)
 
 
 def like_before(options: FitOptions, model: Model) -> FitOptions:
@@ -83,7 +83,7 @@ def started(plan: FitPlan, start: Start | None) -> FitPlan:
     training = None if start is None else start.model.record.choices.training
     if start is None:
         return plan
-    if training is None or start.shown is None:
+    if training is None or start.seen_by_encoder is None:
         kept = plan.schema.kind != "image" or start.model.front is not None
         return plan if kept else replace(plan, pretraining=None)
     model, seed = start.model, plan.options.seed
@@ -97,10 +97,10 @@ def started(plan: FitPlan, start: Start | None) -> FitPlan:
         stored_as=model.encoder_name, stored_options=model.encoder_options,
     )  # fmt: skip
     fold, draw = plan.fold.clone(), torch.Generator().manual_seed(seed)
-    shown = torch.from_numpy(start.shown)
+    seen = torch.from_numpy(start.seen_by_encoder)
     for rows, first, last in (
-        (shown, plan.hidden_folds, plan.n_folds),
-        (plan.labelled & ~shown, 0, plan.hidden_folds),
+        (seen, plan.hidden_folds, plan.n_folds),
+        (plan.labelled & ~seen, 0, plan.hidden_folds),
     ):
         number = torch.arange(int(rows.sum())) % (last - first) + first
         fold[rows] = number[torch.randperm(len(number), generator=draw)]
@@ -109,9 +109,11 @@ def started(plan: FitPlan, start: Start | None) -> FitPlan:
 
 def kept_encoder(plan: FitPlan, start: Start) -> dict[str, Encoded]:
     """What the encoder of the model makes of the rows; the rows as they are too where rankers are averaged."""
-    model, shown = start.model, plan.shown
+    model, seen = start.model, plan.seen_by_encoder
     z = embed(model.encoder, plan.features)
-    auc, known = memorised(z, shown, plan.labelled & ~shown, seed=plan.options.seed)
+    auc, has_memorised = memorised(z, seen, plan.labelled & ~seen, seed=plan.options.seed)
     trained = Pretrained(model.encoder, [], [], torch.zeros_like(plan.labelled))
-    kept = Encoded(model.encoder_name, model.encoder, z, trained, shown if known else None, auc, model.encoder_options)
+    kept = Encoded(
+        model.encoder_name, model.encoder, z, trained, seen if has_memorised else None, auc, model.encoder_options
+    )
     return {**({RAW: encode_raw(plan.features, plan.device)} if plan.averages else {}), TRAINED: kept}

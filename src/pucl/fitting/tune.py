@@ -51,7 +51,7 @@ def tune(plan: FitPlan, comparison: Comparison, used: Encoded, pseudo: PseudoLab
     """The head of the chosen candidate on all rows; both fine-tuned if the user wants that and it ranks better."""
     if comparison.averaged is not None:
         return Classifier(used, used.encoder.cpu(), comparison.averaged.head, used.z, None, comparison)
-    head = head_of(comparison.chosen.candidate, used.z, plan.taught, pseudo, plan.options.seed)
+    head = head_of(comparison.chosen.candidate, used.z, plan.train_positive, pseudo, plan.options.seed)
     if not plan.options.fine_tune or used.trained is None:
         return Classifier(used, used.encoder.cpu(), head, used.z, None, comparison)
     mode, judged = choose_mode(plan, comparison.chosen, used.encoder)
@@ -76,7 +76,7 @@ def choose_mode(plan: FitPlan, frozen: Judged, encoder: Encoder) -> tuple[str | 
     used = plan.fold != 0
     candidate = replace(frozen.candidate, folds=(0,))
     pseudo = candidate.label(
-        used, plan.taught, prior=share_of_rest(plan, plan.prior), seed=seed, negative=plan.taught_negative
+        used, plan.train_positive, prior=share_of_rest(plan, plan.prior), seed=seed, negative=plan.train_negative
     )
     judged, modes = [], modes_of(plan.options.fine_tune)
     for number, mode in enumerate(modes):
@@ -101,7 +101,13 @@ def _kept(
         own.load_state_dict({name: value for name, value in tensors.items() if name not in HEAD})
         return own.eval().requires_grad_(False), LinearHead(*(tensors[name] for name in HEAD))
     own, head = fine_tuned(
-        plan.features[used], plan.taught[used], pseudo, encoder, mode, seed=plan.options.seed, device=plan.device
+        plan.features[used],
+        plan.train_positive[used],
+        pseudo,
+        encoder,
+        mode,
+        seed=plan.options.seed,
+        device=plan.device,
     )
     if plan.unfinished is not None:
         plan.unfinished.keep(stage, {**own.state_dict(), **dict(zip(HEAD, (head.weight, head.bias), strict=True))})

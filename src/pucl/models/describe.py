@@ -79,7 +79,7 @@ def describe_prior(prior: PriorEstimate, *, option: str = "prior=") -> str:
         return f"{prior.value:.3f}, as given"
     if (prior.low, prior.high) == (0.0, 1.0):
         return f"{prior.value:.3f}, by {prior.method} (which gives no interval)"
-    return f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}), both by {prior.method}"
+    return f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}), by {prior.method}"
 
 
 def bound_in_words(prior: PriorEstimate) -> str:
@@ -131,9 +131,9 @@ def _importance(importance: Mapping[str, Estimate]) -> str:
     clear = clear_columns(importance)
     listed = ", ".join(f"{name} {importance[name]}" for name in (clear or list(importance))[:SHOWN])
     if not clear:
-        return f"none alone by more than noise ({listed}); columns that say the same stand in for each other"
+        return f"none alone by more than noise ({listed}); columns with the same information replace each other"
     more = f" (and {len(clear) - SHOWN} more)" if len(clear) > SHOWN else ""
-    return f"{listed}{more}; so much does the AUC against unlabelled rows drop when the column is shuffled"
+    return f"{listed}{more}, by the drop of the AUC against unlabelled rows when a column is shuffled"
 
 
 def clear_columns(importance: Mapping[str, Estimate]) -> list[str]:

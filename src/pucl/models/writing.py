@@ -45,11 +45,11 @@ def writing(out: Path, *, owner: str) -> Iterator[Write]:
         yield write
     if formulas.count:
         many = "A text" if formulas.count == 1 else f"{formulas.count:,} texts"
-        told = (
+        message = (
             f"{many} that a spreadsheet would run as a formula, such as {formulas.first[:40]!a}, got an apostrophe in "
             f"front in {out.name}; a Parquet file has texts as they are."
         )
-        warnings.warn(told, RunWarning, stacklevel=3)
+        warnings.warn(message, RunWarning, stacklevel=3)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ class PriorEstimate:
         low: low end of the interval; 0 for a bound.
         high: high end of the interval; the bound itself for a bound.
         method: what gave them; ``"given"`` for a number from the user.
-        is_bound: the data only say π ≤ `high`: positives and negatives overlap everywhere, so any smaller share fits
-            the data as well.
+        is_bound: the data only say π ≤ `high`: nothing shows that positives and negatives separate (the classes
+            overlap, or labels are too few), so any smaller share fits the data as well.
     """
 
     value: float

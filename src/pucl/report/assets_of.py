@@ -1,8 +1,10 @@
-"""Parts of a page that is one file: its texts out of the package, and a policy that forbids everything else."""
+"""Parts of a page that is one file: its texts out of the package, its head, and a policy against everything else."""
 
 import base64
 import hashlib
 from importlib.resources import files
+
+from pucl.report.markup import Markup, fill
 
 PACKAGE = "pucl.report"
 
@@ -15,6 +17,11 @@ def asset(name: str, package: str = PACKAGE) -> str:
 def has_asset(name: str, package: str = PACKAGE) -> bool:
     """Whether there is such a file."""
     return files(package).joinpath("assets", name).is_file()
+
+
+def head(title: str, *, style: Markup, script: Markup) -> Markup:
+    """The head of a page, from its doctype on: the title, the policy and the style."""
+    return fill(asset("head.html"), policy=policy(script, style), title=title, style=style)
 
 
 def policy(script: str, style: str) -> str:

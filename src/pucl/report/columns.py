@@ -11,7 +11,7 @@ DROP = "Drop of the AUC"
 MEANING = (
     "How far the AUC of hidden positives against unlabelled rows drops when the values of a column are shuffled among "
     "rows, by models that did not see the rows; lines show ± one standard error. A date counts with its parts, a "
-    "category or a text as one column. Columns that say the same stand in for each other, so each of them may "
+    "category or a text as one column. Columns with the same information replace each other, so each of them may "
     "show little."
 )
 

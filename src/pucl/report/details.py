@@ -17,7 +17,7 @@ AUC = "AUC, hidden positives against unlabelled rows"
 COMPARED = (
     "Each on the rows hidden from it, ± one standard error; these need not be the same rows. “Against the chosen one” "
     "is the difference on the rows that both were judged on. To replace one that comes before it, a candidate must be "
-    "higher there by more than one standard error, or two with another encoder."
+    "higher there by more than one standard error; with another encoder, other than raw rows, by more than two."
 )
 FROM_THEORY = (
     "What follows from the numbers of rows, the plausible share of positives and the embedding, by the theorems of the "

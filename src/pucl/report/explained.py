@@ -7,10 +7,10 @@ from pucl.report.markup import Markup, element, join, shorten
 
 MOST_ROWS, MOST_EFFECTS = 20, 10
 MEANING = (
-    "For some of the top candidates, the values that move the score most: how far it changes, as a logit, when the "
-    "value stands in the place of the typical one among the unlabelled rows (the median, or the most common category). "
-    "One value at a time, so the changes need not add up; columns that say the same share what they say. The changes "
-    "are those of the model itself, which was trained with these rows as unlabelled."
+    "For some of the top candidates, the values that move the score (a logit) most: by how much it is higher or lower "
+    "than with the typical value among the unlabelled rows (the median, or the most common category). One value is "
+    "changed at a time, so the changes need not add up, and columns with the same information share their effect. The "
+    "scores are those of the model itself, which was trained with these rows as unlabelled."
 )
 
 

@@ -17,9 +17,9 @@ WITH_NEGATIVES = (
 )
 ESTIMATED = (
     "“Estimated” means: computed from rows held out of training, assuming that the labelled positives are a random "
-    "sample of all positives and that the class prior π is right; where it is an estimate, its low end is taken. "
-    "If labelled positives differ from the others, for example because they are easier, the true figures are usually "
-    "worse."
+    "sample of all positives. If they differ from the others, for example because they are easier, the true figures "
+    "are usually worse. Precision, accuracy, F1 and AUC also depend on the share of positives among the unlabelled "
+    "rows. "
 )
 ESTIMATED_WITHOUT_PRIOR = (
     "“Estimated” means: computed from rows held out of training, assuming that the labelled positives are a random "
@@ -62,7 +62,7 @@ def verdict_title(record: FitRecord) -> str:
 
 def summary(record: FitRecord, called: int | None) -> Markup:
     """One paragraph, the tiles with the estimates, and the assumption below them."""
-    meaning = ESTIMATED_WITHOUT_PRIOR if record.prior.is_bound else ESTIMATED
+    meaning = ESTIMATED_WITHOUT_PRIOR if record.prior.is_bound else f"{ESTIMATED}{_share_used(record.prior)}"
     checked = WITH_NEGATIVES if record.rows.negative else WITHOUT_NEGATIVES
     return join(
         element("p", *_lead(record), class_="lead"),
@@ -70,6 +70,17 @@ def summary(record: FitRecord, called: int | None) -> Markup:
         tiles(record, called),
         other_figures(record),
         element("p", element("strong", "What “estimated” means. "), checked, meaning, class_="note"),
+    )
+
+
+def _share_used(prior: PriorEstimate) -> str:
+    """With which share of positives the figures that depend on it were computed."""
+    if prior.method == "given":
+        return f"They are computed with the share that you gave, {percent(prior.value)}."
+    if prior.low <= 0:
+        return f"They are computed with the estimated share, {percent(prior.value)}."
+    return (
+        f"They are computed with the low end of its interval, {percent(prior.cautious)}: rather too low than too high."
     )
 
 
@@ -157,9 +168,9 @@ def _bound(record: FitRecord) -> str:
     prior, unlabelled = record.prior, record.all_rows.unlabelled
     return (
         f"At most {percent(prior.high)} of the unlabelled rows are positive, {count(prior.high * unlabelled)} of "
-        f"{count(unlabelled)}; it could be far less. Positives and negatives overlap everywhere in this data, so "
-        f"nothing in it can tell. The bound comes from {shorten(prior.method, 60)}. If you know the share, pass it "
-        "to the fit (prior= or --prior): then probabilities, precision and accuracy can be estimated."
+        f"{count(unlabelled)}; it could be far less. These data do not show that positives and negatives separate: the "
+        f"classes overlap, or labels are too few. The bound comes from {shorten(prior.method, 60)}. If you know the "
+        "share, pass it to the fit (prior= or --prior): then probabilities, precision and accuracy can be estimated."
     )
 
 
@@ -172,6 +183,6 @@ def _meaning(record: FitRecord) -> str:
         words += f": between {low} and {high} of {count(unlabelled)}"
     depends = "Every estimate below depends on it: a larger π means a higher precision."
     if not given:
-        depends = "Precision, F1 and accuracy are computed with its low end, so that they rather promise too little."
+        depends = "Precision, F1 and accuracy are computed with its low end: rather too low than too high."
     origin = "You gave this number." if given else f"Estimate and interval come from {shorten(prior.method, 60)}."
     return f"{words}. {origin} {depends}"

@@ -8,7 +8,7 @@ from pucl.errors import RunError, check_share
 from pucl.models.evidence import Evidence
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
-from pucl.report.assets_of import asset, has_asset, policy
+from pucl.report.assets_of import asset, has_asset, head
 from pucl.report.columns import importance
 from pucl.report.details import candidates, choices, command, data_facts, diagnostics, theory, warnings
 from pucl.report.explained import examples
@@ -40,6 +40,7 @@ SCORE_WORDS = MappingProxyType(
         "unsure": "Unlabelled rows with scores closest to the model's threshold: labelling these helps the model most.",
     }
 )
+LIKELIEST = "Unlabelled rows that are most likely positive: check these first to find new positives."
 LIMIT = 5_000_000  # bytes of a page, never exceeded
 SCRIPTS = (
     "base",
@@ -89,9 +90,8 @@ def _parts(
     script = Markup("\n".join(asset(f"{name}.js") for name in SCRIPTS))
     sections = _sections(record, schema, data, notes, lists)
     return {
-        "policy": policy(script, style),
+        "head": head(f"{title(record)} – pucl report", style=style, script=script),
         "title": title(record),
-        "style": style,
         "script": script,
         "facts": facts(record),
         "links": join(*(element("a", label, href=f"#{name}") for name, label, _ in sections if name not in UNLINKED)),
@@ -110,7 +110,7 @@ def _sections(
     own = data.get("threshold")
     called = None if own is None else own["called"][own["half"]]
     words = SCORE_WORDS if record.prior.is_bound else PROBABILITY_WORDS
-    reviewed = join(*(fill(asset(f"{name}.html"), **words) for name in data["lists"]))
+    reviewed = join(*(_rows_to_review(name, words) for name in data["lists"]))
     sections = [
         ("verdict", verdict_title(record), verdict(record)),
         ("summary", "Summary", summary(record, called)),
@@ -129,6 +129,12 @@ def _sections(
     ]
     said = ((name, label, _with_note(content, notes.get(name))) for name, label, content in sections)
     return [(name, label, content) for name, label, content in said if content is not None]
+
+
+def _rows_to_review(name: str, words: Mapping[str, str]) -> Markup:
+    """The frame of a list of rows: the likeliest ("top") or the least certain ("unsure")."""
+    title, meaning = ("Top candidates", LIKELIEST) if name == "top" else ("Most uncertain", words["unsure"])
+    return fill(asset("list.html"), name=name, title=title, meaning=meaning)
 
 
 def _with_note(content: Markup | None, note: str | None) -> Markup | None:

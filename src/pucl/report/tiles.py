@@ -46,7 +46,8 @@ def tiles(record: FitRecord, called: int | None) -> Markup | None:
     if record.metrics is None:
         return None
     figures = _figures(record)
-    shown = [_tile(*MEANINGS[name], *figures[name]) for name in TILES if name in figures]
+    known = ((name, *MEANINGS[name]) for name in TILES if name in figures)
+    shown = [_tile(label, f"{meaning}{_share_used(record, name)}", *figures[name]) for name, label, meaning in known]
     return element(
         "dl",
         _share_tile(record),
@@ -55,6 +56,14 @@ def tiles(record: FitRecord, called: int | None) -> Markup | None:
         _lift_tile(record.lift) if record.lift else None,
         class_="tiles",
     )
+
+
+def _share_used(record: FitRecord, name: str) -> str:
+    """What the precision of an estimated π was computed with; "Expected true positives" below takes π itself."""
+    prior = record.prior
+    if name != "precision" or prior.is_bound or prior.method == "given" or not prior.low > 0:
+        return ""
+    return f" Computed with the low end of that share, {percent(prior.low)}: rather too low."
 
 
 def other_figures(record: FitRecord) -> Markup | None:

@@ -17,7 +17,7 @@ from pucl.data.own.dates import source_of
 from pucl.data.own.images import ImageRows
 from pucl.data.own.values import values_as_text
 from pucl.formulas import marked
-from pucl.report.assets_of import asset, policy
+from pucl.report.assets_of import asset, head
 from pucl.report.markup import Markup, fill, shorten
 from pucl.report.page_data import as_json
 from pucl.report.pictures import png
@@ -160,8 +160,8 @@ def as_page(name: str, rows: Sequence[SheetRow], *, folder: str, title: str) -> 
     script = Markup("\n".join(asset(f"{part}.js", PACKAGE) for part in SCRIPTS))
     style = Markup(f"{asset('page.css')}\n{asset('sheet.css', PACKAGE)}")
     page = fill(
-        asset("sheet.html", PACKAGE), policy=policy(script, style), style=style, script=script, name=name,
-        title=shorten(title, LONGEST_ID), count=f"{len(rows):,}", data=as_json(data),
+        asset("sheet.html", PACKAGE), head=head(f"{name} – pucl review", style=style, script=script),
+        script=script, name=name, title=shorten(title, LONGEST_ID), count=f"{len(rows):,}", data=as_json(data),
         command=f"pucl review --out {folder} --add answers-{name}.csv",
     )  # fmt: skip
     return str(page).encode("utf-8", errors="replace")

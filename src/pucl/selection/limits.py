@@ -163,8 +163,8 @@ def _about_noise(found: Limits) -> Iterator[str]:
     yield (
         f"Treating unlabelled rows as negatives: with {n_p:,} labelled positives among {n_p + n_u:,} rows, most "
         f"positives count as negatives if more than {_percent(found.outnumbered)} of the unlabelled rows ({n_p:,}) are "
-        f"positive; from {_percent(found.breakdown)} on half of all rows are mislabelled, which no robust method can "
-        "mend by itself."
+        f"positive; from {_percent(found.breakdown)} on, at least half of all rows are mislabelled, which no robust "
+        "method can mend by itself."
     )
     if found.prior == (0.0, 1.0):
         yield "How many of them are positive is unknown here, so whether that fails is, too."
@@ -206,7 +206,7 @@ def _about_geometry(seen: Geometry) -> Iterator[str]:
     else:
         apart = f"{seen.separation.value:.2f} ± {seen.separation.error:.2f}"
         yield (
-            f"Separation of the centroids: {apart}, the squared distance between labelled positives and rows labelled "
+            f"Separation of the centroids: {apart}, the squared distance between labelled positives and rows called "
             "negative (0: the same; 2: unrelated; 4: opposite). Whether these rows are negative is unknown."
         )
 

@@ -64,7 +64,7 @@ def simple_rivals(
     if one_column:
         column, by_column = _best_column(x, known, rng)
         scores = {f"column {column if names is None else names[column]!r} alone": by_column, **scores}
-    return {name: _spread(score, rows, len(values)) for name, score in scores.items()}
+    return {name: _at_rows(score, rows, len(values)) for name, score in scores.items()}
 
 
 def _sample(
@@ -86,7 +86,7 @@ def _drawn(first: NDArray[np.bool_], then: NDArray[np.bool_], rng: np.random.Gen
 
 def _best_column(x: Floats, labelled: NDArray[np.bool_], rng: np.random.Generator) -> tuple[int, Floats]:
     """The column that most folds take, and the score of every row by the column that the other folds take."""
-    filled = np.where(np.isfinite(x), x, _middle(x, np.nanmedian))
+    filled = np.where(np.isfinite(x), x, _by_column(x, np.nanmedian))
     ranked = np.stack([ranks(column) for column in filled.T], axis=1) / len(x)
     fold, score, taken = _folds(labelled, rng), np.empty(len(x)), []
     for k in range(FOLDS):
@@ -109,8 +109,8 @@ def _folds(labelled: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.
 
 def _nearest(x: Floats, labelled: NDArray[np.bool_]) -> Floats:
     """Minus the distance to the nearest labelled row other than the row itself."""
-    spread = _middle(x, np.nanstd)
-    z = np.nan_to_num((x - _middle(x, np.nanmean)) / np.where(spread > 0, spread, 1.0), posinf=0.0, neginf=0.0)
+    spread = _by_column(x, np.nanstd)
+    z = np.nan_to_num((x - _by_column(x, np.nanmean)) / np.where(spread > 0, spread, 1.0), posinf=0.0, neginf=0.0)
     z = z.astype(np.float32)
     known = z[labelled]
     squared = (z**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * z @ known.T
@@ -118,15 +118,16 @@ def _nearest(x: Floats, labelled: NDArray[np.bool_]) -> Floats:
     return np.asarray(-squared.min(axis=1), np.float64)
 
 
-def _middle(x: Floats, of: Any) -> Floats:
-    """A statistic of the finite values of every column; 0 where there are none."""
+def _by_column(x: Floats, of: Any) -> Floats:
+    """A statistic (mean, median, spread) of the finite values of every column; 0 where there are none."""
     finite = np.where(np.isfinite(x), x, np.nan)
     empty = np.isnan(finite).all(axis=0)
     finite[:, empty] = 0.0
     return np.asarray(of(finite, axis=0))
 
 
-def _spread(score: Floats, rows: NDArray[np.intp], n: int) -> Floats:
+def _at_rows(score: Floats, rows: NDArray[np.intp], n: int) -> Floats:
+    """The scores at their rows among all n, NaN elsewhere."""
     every = np.full(n, np.nan)
     every[rows] = score
     return every

@@ -105,7 +105,8 @@ def _better(
     for name, rival in rivals.items():
         contest = _contest(score, rival, labelled, unlabelled)
         if contest is not None and contest.gain > max(MARGIN, ERRORS * contest.error):
-            return f"on the same rows {name} ranks better (above {contest.theirs:.0%}, this above {contest.ours:.0%})"
+            figures = f"above {contest.theirs:.0%}, this model above {contest.ours:.0%}"
+            return f"on the same rows {name} ranks it better ({figures})"
     return None
 
 
@@ -118,15 +119,16 @@ def _compared(
     if not contests:
         return ""
     ours, whole = next(iter(contests.values())).ours, auc(score[labelled], score[unlabelled])[0]
-    rows = "the same rows" if f"{ours:.0%}" == f"{whole:.0%}" else f"a part of them, where this ranks above {ours:.0%},"
+    part = f"a part of them, where this model ranks it above {ours:.0%},"
+    rows = "the same rows" if f"{ours:.0%}" == f"{whole:.0%}" else part
     return f"; on {rows} {' and '.join(f'{name} {_by_how_much(each)}' for name, each in contests.items())}"
 
 
 def _by_how_much(contest: "_Contest") -> str:
-    share = f"ranks above {contest.theirs:.0%}"
+    share = f"ranks it above {contest.theirs:.0%}"
     if round(100 * contest.theirs) <= round(100 * contest.ours):
         return share
-    limit = f"more than {100 * max(MARGIN, ERRORS * contest.error):.0f} points would count"
+    limit = f"a difference above {100 * max(MARGIN, ERRORS * contest.error):.0f} points would count"
     return f"{share} ({100 * contest.gain:.0f} ± {100 * contest.error:.0f} points more; {limit})"
 
 

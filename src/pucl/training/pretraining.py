@@ -201,9 +201,11 @@ def _classes(objective: str, classes: Any, n: int) -> Tensor | None:
     """The class of every row for an objective that learns from it; None for all others."""
     needed = get("losses", objective).needs_classes
     if needed != (classes is not None):
-        told = f"given with {objective!r}, which learns from the class of every row; benchmark grids give it the truth"
+        required = (
+            f"given with {objective!r}, which learns from the class of every row; benchmark grids give it the truth"
+        )
         got = classes if needed else Described(f"some with {objective!r}, which learns from s")
-        raise bad_argument(OWNER, "classes", told if needed else "left out", got)
+        raise bad_argument(OWNER, "classes", required if needed else "left out", got)
     if classes is None:
         return None
     found = torch.as_tensor(np.asarray(classes))

@@ -29,8 +29,8 @@ from pucl.training.update import Result, Update
 from pucl.views import View
 from pucl.views.row_generator import rows_generator
 
-SAVING = 20  # how many times as long as saving itself takes a run goes on before it is saved again
-OVERDUE = 30.0  # seconds after which it is saved within an epoch
+SAVING = 20  # a run is saved again after this many times the seconds that saving took
+OVERDUE = 30.0  # seconds after which it is saved within an epoch, too
 
 
 class Run:
