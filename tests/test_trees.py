@@ -71,6 +71,16 @@ def test_a_column_that_splits_by_its_gaps_alone() -> None:
         np.testing.assert_allclose(found, model.decision_function(x), rtol=0, atol=EXACT)
 
 
+def test_a_threshold_that_scikit_learn_leaves_empty_sends_rows_where_it_does() -> None:
+    """Versions before 1.8 have such thresholds in columns with gaps; all of them send the rows to the right."""
+    x, goal = table(500)
+    trees = bag(x, goal)
+    for tree in trees:
+        tree.tree_.threshold[tree.tree_.feature >= 0] = np.nan
+    expected = np.mean([tree.tree_.predict(x)[:, 1] for tree in trees], axis=0)
+    np.testing.assert_allclose(Trees.of_sklearn(trees)(torch.from_numpy(x)).numpy(), expected, rtol=0, atol=EXACT)
+
+
 @pytest.mark.parametrize("gaps", [False, True])
 def test_boosted_trees_score_as_in_scikit_learn(gaps: bool) -> None:
     x, goal = table(800, gaps=gaps)

@@ -98,9 +98,11 @@ class Trees(StoredHead):
         for fitted in trees:
             tree, share = fitted.tree_, np.flatnonzero(fitted.classes_ == 1)
             value = tree.value[:, 0, share[0]] if len(share) else np.zeros(tree.node_count)
+            # Before 1.8, scikit-learn may leave NaN where values are missing; no number is ≤ NaN, so all go to the right.
+            threshold = np.where(np.isnan(tree.threshold), -np.inf, tree.threshold)
             nodes.append({
                 "left": tree.children_left, "right": tree.children_right, "feature": tree.feature,
-                "threshold": tree.threshold, "missing_left": tree.missing_go_to_left, "value": value,
+                "threshold": threshold, "missing_left": tree.missing_go_to_left, "value": value,
             })  # fmt: skip
         return cls(FlatTrees.of(nodes), categories, n_columns=int(trees[0].n_features_in_), link=link)
 
