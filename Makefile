@@ -67,12 +67,12 @@ AGAIN  := -m pip install --quiet --disable-pip-version-check -e '.[plots,dev]'
 test-lowest:
 	test -x $(LOWEST) || $(PYTHON) -m venv .venv-lowest
 	$(LOWEST) $(AGAIN) -c constraints-lowest.txt
-	OMP_NUM_THREADS=1 $(LOWEST) -m pytest -m "$(PARTS)"
+	OMP_NUM_THREADS=1 $(LOWEST) -m pytest -n auto --dist worksteal -m "$(PARTS)"
 
 test-newest:
 	test -x $(NEWEST) || $(PYTHON) -m venv .venv-newest
 	$(NEWEST) $(AGAIN) --upgrade --upgrade-strategy eager '$(TORCH)'
-	OMP_NUM_THREADS=1 $(NEWEST) -m pytest -m "$(PARTS)"
+	OMP_NUM_THREADS=1 $(NEWEST) -m pytest -n auto --dist worksteal -m "$(PARTS)"
 
 # Renew constraints.txt: the newest versions of what CI installs, for the torch that it names.
 lock: | $(BIN)/python

@@ -116,10 +116,9 @@ def test_arrangements_of_least_energy_are_the_papers(objective: str) -> None:
 @pytest.mark.slow
 def test_free_points_collapse_into_two_opposite_places() -> None:
     """Cosines are 1 within a pair and −1 across, so ℓ = log(1 + 2 e^(−2/τ))."""
-    expected = np.log(1 + 2 * np.exp(-2 / 0.5))
     for objective, (first, second) in (("sscl", (0, 2)), ("scl", (0, 1))):
         places = free_minimum(objective)
-        assert energy(objective, places) == pytest.approx(expected, abs=1e-6)
+        assert energy(objective, places) == pytest.approx(np.log(1 + 2 * np.exp(-2 / 0.5)), abs=1e-6)
         assert torch.allclose(places[first], places[second], atol=1e-2)
     lowest = min(energy("pucl", places) for places in arrangements())
     assert energy("pucl", free_minimum("pucl")) < lowest

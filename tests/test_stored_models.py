@@ -33,7 +33,7 @@ def rows_of(name: str) -> Any:
 
 
 def check(classifier: PUClassifier, name: str) -> None:
-    """The probabilities are those of then to 1e-6 with the head in float64, and to 1e-5 in float32 as it is.
+    """The probabilities are those of then to 1e-6 with the head in float64, and to 2e-6 in float32 as it is.
 
     How sums are rounded in float32 differs between versions of torch: with 2.4 by up to 1.6e-6.
     """
@@ -45,7 +45,7 @@ def check(classifier: PUClassifier, name: str) -> None:
         exact = classifier.decision_function(rows)
         head.float()
     np.testing.assert_allclose(special.expit(exact), made(name)["probability"], rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found, special.expit(exact), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found, special.expit(exact), rtol=0, atol=2e-6)
 
 
 def test_every_version_has_a_model() -> None:
