@@ -16,7 +16,7 @@ from pucl.review.answers import ASKED, LOG, SAID, WITHDRAWN, Line, Standing, as_
 
 OUT = "out"
 PATIENCE = 60.0  # seconds to wait for another process that works in the folder
-_SHEET = re.compile(r"sheet-(\d{4,})")
+_SHEET = re.compile(r"sheet-(\d{4,9})(?!\d)")
 
 
 @dataclass(frozen=True)
