@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from checkpoint_examples import names, pairs
 from pucl.data import load
 from pucl.data.pu_split import make_pu
 from pucl.encoders.saved import load_encoder
@@ -22,7 +23,6 @@ from pucl.errors import InputError, RunError
 from pucl.training import Checkpoints, TrainConfig, pretrain
 from pucl.training.reporting import Epoch
 
-from checkpoint_examples import names, pairs
 from conftest import Command
 
 DATA = load("digits")

@@ -155,7 +155,7 @@ def again(reader: Any, file: Path) -> None:
 def main() -> None:
     """Parse, try, print."""
     parser = argparse.ArgumentParser(prog="fuzz.guided", description=__doc__)
-    parser.add_argument("--reader", default="", help="readers with this in their name")
+    parser.add_argument("--reader", nargs="*", default=[""], help="readers with one of these in their name")
     parser.add_argument("--seconds", type=int, default=60, help="for each reader")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("found"), help="folder for findings and logs")
@@ -164,7 +164,7 @@ def main() -> None:
     if given.again is not None:
         from fuzz.readers import READERS
 
-        again(next(reader for reader in READERS if given.reader in reader.name), given.again)
+        again(next(reader for reader in READERS if given.reader[0] in reader.name), given.again)
         return
     import atheris
 
@@ -174,7 +174,7 @@ def main() -> None:
         from fuzz.readers import READERS
 
         for reader in READERS:
-            if given.reader in reader.name:
+            if any(name in reader.name for name in given.reader):
                 print(guided(reader, given.seconds, given.seed, out), flush=True)
 
 
