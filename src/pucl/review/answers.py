@@ -28,9 +28,9 @@ COLUMNS = ("id", "answer", "time", "sheet")
 ASKED, POSITIVE, NEGATIVE, SKIP, WITHDRAWN = "asked", "positive", "negative", "skip", "withdrawn"
 SAID = (POSITIVE, NEGATIVE, SKIP)
 ARGUMENT = "answers"
-BOM, NEWLINE = "\ufeff", b"\n"
+BOM, HEADER = "\ufeff", ",".join(COLUMNS).encode()
 # A line of a log within what should be the start of one: a quote before it was not closed, by whoever edited the file.
-_SWALLOWED = re.compile(rb"\n[^\n]*,(?:asked|positive|negative|skip|withdrawn),[^\n]*\n")
+_SWALLOWED = re.compile(rb"\n[^\r\n]*,(?:asked|positive|negative|skip|withdrawn),[^\r\n]*\r?\n")
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,10 @@ def lines_of(path: Path, owner: str) -> list[Line]:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=owner) from None
-    header = data.lstrip(BOM.encode()).split(NEWLINE, 1)[0].strip()
-    if header == ",".join(COLUMNS).encode():
+    if is_log(data):
         whole = whole_length(data)
         if _SWALLOWED.search(data, whole):
-            problem = f"a quote in line {data.count(NEWLINE, 0, whole) + 1} is never closed; remove it, or close it"
+            problem = f"a quote in line {len(data[:whole].splitlines()) + 1} is never closed; remove it, or close it"
             raise InputError(f"{path} cannot be read: {problem}", owner=owner)
         if whole < len(data):
             torn = data[whole : whole + 400].decode(errors="replace").strip()
@@ -153,11 +152,22 @@ def lines_of(path: Path, owner: str) -> list[Line]:
 def whole_length(data: bytes) -> int:
     """The length of the start of a log that ends with a whole line: a line break outside of quotes."""
     end = whole = quotes = 0
-    for line in data.split(NEWLINE)[:-1]:
-        end += len(line) + 1
+    for line in data.splitlines(keepends=True):
+        end += len(line)
         quotes += line.count(b'"')
-        whole = whole if quotes % 2 else end
+        whole = end if quotes % 2 == 0 and line.endswith((b"\n", b"\r")) else whole
     return whole
+
+
+def is_log(data: bytes) -> bool:
+    """Whether a file begins as a log does, so that lines can be added; no sheet does, nor a log in another form."""
+    first = data.removeprefix(BOM.encode()).partition(b"\n")[0]
+    return first.strip().replace(b'"', b"") == HEADER
+
+
+def is_started_log(data: bytes) -> bool:
+    """Whether a file is what a kill or a full disc has left of the first line of a log."""
+    return HEADER.startswith(data)
 
 
 def _parsed(path: Path, text: str, owner: str) -> list[Line]:
