@@ -108,12 +108,26 @@ def test_it_is_not_tried_where_it_would_take_too_long(monkeypatch: pytest.Monkey
     assert "more than half of the time limit" in str(why_not(rows, FitOptions(time_limit=1e-6), CPU))
 
 
-@pytest.mark.usefixtures("installed")
-def test_floats_that_are_not_within_0_and_1_are_kept_from_it() -> None:
-    rows = torch.from_numpy(brighter())
-    assert why_not(rows / 255, FitOptions(), CPU) is None
-    for others in (rows.float(), rows / 255 - 0.5):
-        assert "takes bytes, or numbers from 0 to 1" in str(why_not(others, FitOptions(), CPU))
+def test_floats_of_any_scale_reach_it_as_bytes_do(installed: str) -> None:
+    rows = brighter()
+    scores = [
+        PUClassifier(random_state=0).fit(each, S).decision_function(each) for each in (rows, rows / 255, rows * 1.0)
+    ]
+    assert installed and all(np.allclose(scores[0], each, atol=0.05) for each in scores[1:])
+
+
+def test_negatives_and_answers_reach_both_fits(installed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    negatives, answers = np.flatnonzero(~POSITIVE)[:20], np.full(N, np.nan)
+    answers[np.flatnonzero(POSITIVE & (S == 0))[:10]] = 1
+    for rows, asked in ((brighter(), installed), (striped(), "pca")):
+        given = {"negatives": negatives, "answers": answers}
+        fitted = PUClassifier(random_state=0).fit(rows, S, **given)
+        assert fitted.choices_["encoder"] == asked and any(each.startswith("Answers: 10") for each in fitted.reasons_)
+        with monkeypatch.context() as other:
+            other.setattr(fitting, "suits", lambda *_: False)
+            encoder = published.NETWORK if asked == installed else "auto"
+            alone = PUClassifier(encoder=encoder, random_state=0).fit(rows, S, **given)
+        assert np.array_equal(fitted.decision_function(rows), alone.decision_function(rows))
 
 
 def test_a_fit_without_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

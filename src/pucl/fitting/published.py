@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch import device as Device
@@ -22,7 +21,7 @@ from pucl.fitting.plan import AUTO, FitOptions
 from pucl.fitting.reasons import about_rival, contest_of
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
-from pucl.ranking.separability import plausible_share
+from pucl.ranking.separability import classes_separate
 from pucl.selection.scores import unlabelled_rows
 
 if TYPE_CHECKING:
@@ -56,8 +55,6 @@ def why_not(rows: Tensor, options: FitOptions, device: Device) -> str | None:
     if device.type == "cpu" and len(rows) > MOST_ON_A_CPU:
         many = f"more than {MOST_ON_A_CPU:,} images would take long on a CPU"
         return f"Not tried: {NETWORK}; {many} (encoder={NETWORK!r} asks for it)."
-    if not _within_unit(rows):
-        return f"Not tried: {NETWORK}, which takes bytes, or numbers from 0 to 1; these images have others."
     try:
         encoder = resolve(NETWORK, rows, owner=options.owner)
     except InputError:
@@ -68,11 +65,6 @@ def why_not(rows: Tensor, options: FitOptions, device: Device) -> str | None:
     if limit is not None and _seconds(encoder, rows, options.owner, device) >= FOR_ENCODING * limit:
         return f"Not tried: {NETWORK}, which would take more than half of the time limit."
     return None
-
-
-def _within_unit(rows: Tensor) -> bool:
-    """Whether images are bytes, or floats from 0 to 1 as the network expects them."""
-    return rows.dtype == torch.uint8 or bool(rows.amin() >= 0 and rows.amax() <= 1)
 
 
 def _seconds(encoder: FrozenEncoder, rows: Tensor, owner: str, device: Device) -> float:
@@ -87,11 +79,16 @@ def _seconds(encoder: FrozenEncoder, rows: Tensor, owner: str, device: Device) -
 
 def separates(fitted: "FitResult", labelled: Bools, negative: Bools | None, seed: int) -> bool:
     """Whether the averaged rankers of its vectors separate the classes, so that nothing slower need be tried."""
-    judged, counted = fitted.judged, slice(None) if fitted.extra is None else ~fitted.extra
+    judged = fitted.judged
     if judged.candidate.labeller != AVERAGE:
         return False
-    known = None if negative is None else negative[counted]
-    return not plausible_share(judged.logits[counted], labelled[counted], seed=seed, negative=known).is_bound
+    return classes_separate(judged.logits, labelled, _aside(fitted, negative), seed=seed)
+
+
+def _aside(fitted: "FitResult", negative: Bools | None) -> Bools | None:
+    """The rows that are neither in P nor in U; None where all rows are."""
+    extra = fitted.extra
+    return negative if extra is None else extra if negative is None else extra | negative
 
 
 def without_training(fitted: "FitResult") -> "FitResult":
@@ -104,7 +101,7 @@ def better_of(network: "FitResult", other: "FitResult", labelled: Bools, negativ
     named = replace(network.judged.candidate, encoder=network.model.record.choices.encoder)
     first = replace(network.judged, candidate=named)
     judged = (first, other.judged)
-    aside = negative if network.extra is None else network.extra if negative is None else network.extra | negative
+    aside = _aside(network, negative)
     best = choose(judged, labelled, aside)
     chosen, lost = (network, other) if best == 0 else (other, network)
     ours, theirs = judged[best], judged[1 - best]
