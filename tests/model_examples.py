@@ -12,6 +12,8 @@ import pytest
 import torch
 from torch import nn
 
+import frozen_examples
+from pucl import PUClassifier
 from pucl.data.own import ReadOptions, Table, TableTransform
 from pucl.encoders import embedding_dim, make_encoder
 from pucl.encoders.inputs import Encoder, Standardise
@@ -30,6 +32,7 @@ from pucl.models.schema import Schema
 from pucl.priors import PriorEstimate
 from pucl.pseudo_labels import PseudoLabels
 from pucl.ranking.categories import CategoryValues
+from text_examples import mails
 from tree_examples import blend
 
 N, LABELLED = 60, 20
@@ -127,6 +130,20 @@ def random_model(schema: Schema, encoder: str, head: str = "linear") -> Model:
         inner = heads[head].eval().requires_grad_(False)
         calibrated = Calibrated(inner, shift=0.2, temperature=2.0)
         return Model(schema, network.eval().requires_grad_(False), encoder, calibrated, record)
+
+
+def text_model() -> Model:
+    """A model of mails, whose encoder has learnt words."""
+    texts, _, s = mails(60)
+    return PUClassifier(random_state=0, **QUICK).fit(texts, s).model_
+
+
+def onnx_model(place: Path) -> Model:
+    """A model of images that an ONNX file encodes."""
+    _, s = frozen_examples.labels()
+    file = frozen_examples.write_onnx(place / "net.onnx")
+    given = {**QUICK, "encoder": f"onnx:{file}"}
+    return PUClassifier(random_state=0, **given).fit(frozen_examples.images(), s).model_
 
 
 def mixed_table(n: int, *, seed: int = 0, new: bool = False, without: str | None = None) -> Table:

@@ -122,7 +122,7 @@ def test_goals_know_the_readouts_of_grids_and_of_results(tmp_path: Path) -> None
         ("cifar1 = 3", "cifar1 must be a table; got 3"),
         ("cifar1 = 'text'", "cifar1 must be a table; got 'text'"),
         ("[cifar1]\nupu = 3", "cifar1.upu must be a text; got 3"),
-        ("[cifar9]\nupu = 'x'", "unknown task 'cifar9': did you mean 'cifar3'? known: cifar1, cifar3, fmnist1"),
+        ("[cifar9]\nupu = 'x'", "unknown task 'cifar9': did you mean 'cifar3'? known: cifar1, cifar2, "),
         ("[cifar1]\nupuu = 'x'", "cifar1: unknown baseline 'upuu': did you mean 'upu'? known: "),
     ],
 )

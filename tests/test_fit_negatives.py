@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_validate
 from estimator_examples import gaussians, quick
 from pucl import PUClassifier, read
 from pucl.errors import InputError, RunWarning
+from pucl.fitting.average import fast_first
 from pucl.fitting.calibrate import at_share, calibrated
 from pucl.fitting.compare import Candidate, Judged, choose
 from pucl.fitting.encode import encode
@@ -21,6 +22,7 @@ from pucl.fitting.plan import FitOptions, FitPlan, plan_fit
 from pucl.fitting.recording import Hidden
 from pucl.metrics import evaluate
 from pucl.models.schema import Schema
+from pucl.ranking.separability import plausible_share
 from pucl.selection import pu_scores, simple_rivals
 
 Bools = NDArray[np.bool_]
@@ -43,6 +45,14 @@ def overlapping(
 def plan_of(s: Any, negative: Any, **options: Any) -> FitPlan:
     x = torch.randn(len(s), 3, generator=torch.Generator().manual_seed(0))
     return plan_fit(x, s, Schema("vector", (3,)), FitOptions(**options), torch.device("cpu"), negative=negative)
+
+
+def test_negatives_do_not_make_classes_look_separate() -> None:
+    """They make π known where the rows say nothing; that is no reason to try nothing slower."""
+    s, negative = np.arange(300) < 60, np.arange(300) >= 250
+    plan, average = fast_first(plan_of(s, negative))
+    assert average is not None and not plan.settled
+    assert not plausible_share(average.logits, s, negative=negative).is_bound
 
 
 @pytest.mark.slow

@@ -15,11 +15,13 @@ from safetensors.torch import load, save
 from dataset_examples import noise
 from fuzz import official, stored
 from fuzz.found import CASES, book
-from fuzz.reader import MB, Files
+from fuzz.reader import MB, Files, files_in
 from fuzz.readers import tried
 from fuzz.trial import READ, REFUSED
+from model_examples import onnx_model
 from pucl.data.readers import idx, mat
 from pucl.errors import InputError
+from pucl.models.folder import save_model
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits of processes need Linux"),
@@ -122,6 +124,10 @@ def test_models_whose_parts_do_not_fit(tmp_path: Path) -> None:
             changed(seed, "model.json", lambda content: content["schema"]["transform"].update(version=9)),
             "version of the table transform",
         ),
+        (
+            changed(seed, "model.json", lambda content: content["schema"]["columns"].pop("age")),
+            "the stored schema is damaged",
+        ),
     ):
         outcome = tried("model folder", stored.signed_model(files), tmp_path)
         assert (outcome.end, why in outcome.why, "heap" in outcome.why) == (REFUSED, True, True), outcome.why
@@ -137,3 +143,46 @@ def test_a_cache_with_texts_in_place_of_vectors(tmp_path: Path) -> None:
     base.execute("INSERT INTO vectors VALUES (1, 1, ?, 'text')", (b"k" * 16,))
     base.commit()
     assert tried("cache of embeddings", {"embeddings.sqlite": base.serialize()}, tmp_path).end == READ
+
+
+def test_a_cache_whose_tables_are_damaged(tmp_path: Path) -> None:
+    """What sqlite says of it quotes the damaged bytes, which are no text."""
+    base = sqlite3.connect(":memory:")
+    base.executescript("CREATE TABLE vectors (n); CREATE INDEX encoder_rows ON vectors (n);")
+    data = base.serialize().replace(b"CREATE INDEX encoder_rows", b"CREATE INDEX encoder_r\xa6ws")
+    outcome = tried("cache of embeddings", {"embeddings.sqlite": data}, tmp_path)
+    assert (outcome.end, "embeddings.sqlite cannot be read" in outcome.why) == (REFUSED, True), outcome.why
+
+
+@pytest.mark.parametrize("key", ["device", "x" * 3_000])
+def test_an_interrupted_fit_with_a_long_text_in_it(key: str, tmp_path: Path) -> None:
+    (seed,) = stored.unfinished_seeds(tmp_path / "made")
+
+    def longer(content: Any) -> None:
+        (content if key in content else content["options"])[key] = "x" * 3_000
+
+    outcome = tried("interrupted fit", changed(seed, "fit.json", longer), tmp_path)
+    assert (outcome.end, "delete " in outcome.why) == (REFUSED, True), outcome.why
+
+
+def test_a_sample_of_a_table_whose_labels_are_none(tmp_path: Path) -> None:
+    for header, why in (
+        ("id,label,a", "table.csv, column 'label': s must be"),
+        ("label,id,a", "table.csv: id column 'id' must be distinct ids"),
+    ):
+        rows = "".join(f"{i},{i % 3},2\n" if header.startswith("id") else f"{i % 2},{i % 7},2\n" for i in range(30))
+        outcome = tried("sample of a table", {"table.csv": f"{header}\n{rows}".encode()}, tmp_path)
+        assert (outcome.end, why in outcome.why) == (REFUSED, True), outcome.why
+
+
+def test_models_with_a_damaged_encoder_in_front(tmp_path: Path) -> None:
+    seed = files_in(save_model(tmp_path / "made", onnx_model(tmp_path)))
+    weights = load(seed["front.safetensors"])
+    broken = {name: tensor.clone().fill_(255) if name.endswith("file") else tensor for name, tensor in weights.items()}
+    for files, why in (
+        ({**seed, "front.json": b"\xff"}, "front.json cannot be read: "),
+        (changed(seed, "front.json", lambda content: content.pop("extra")), "no usable name of the encoder"),
+        ({**seed, "front.safetensors": save(broken)}, "encoder 'onnx:net.onnx': the file cannot be read as ONNX"),
+    ):
+        outcome = tried("model folder", stored.signed_model(files), tmp_path)
+        assert (outcome.end, why in outcome.why) == (REFUSED, True), outcome.why

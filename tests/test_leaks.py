@@ -48,7 +48,9 @@ def test_labelled_rows_that_stand_in_u_again_are_counted() -> None:
     x, s = two_classes()
     again = np.flatnonzero(s)[:20]
     both, known = np.concatenate([x, x[again]]), np.concatenate([s, np.zeros(20, bool)])
-    assert find_leaks(both, known).repeated == 20
+    leaks = find_leaks(both, known)
+    assert leaks.repeated == 20 and f"20 of {known.sum()} labelled rows have an equal row" in leaks.messages[0]
+    assert "in every column that is used" in leaks.messages[0], "ids are not compared, so they may be different cases"
     assert find_leaks(both, known, negative=np.arange(len(both)) >= len(x)).repeated == 0
 
 

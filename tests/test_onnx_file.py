@@ -1,14 +1,16 @@
 """What an ONNX file holds: numbers in other files are found wherever they are, and nothing of such a file is read."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 from frozen_examples import write_onnx
+from fuzz.mutators import mutated
 from pucl.encoders.frozen.from_onnx import load
 from pucl.encoders.frozen.onnx_file import INSIDE, TENSOR, takes_other_files
 from pucl.errors import InputError
@@ -89,7 +91,9 @@ def test_a_graph_cannot_read_other_files(
     SECRET.tofile("secret")
     content = PLACES[kind](os.fspath(tmp_path / "secret") if absolute else "secret")
     Path("net.onnx").write_bytes(content)
-    with pytest.raises(InputError, match=r"net.onnx, .*the graph must be one that needs no other file; got one with"):
+    with pytest.raises(
+        InputError, match=r"^encoder .onnx:net.onnx.: the graph must be one that needs no other file; got one with"
+    ):
         load("net.onnx", (4,), owner="pucl.fit", download=False)
 
 
@@ -147,3 +151,53 @@ def test_a_number_of_a_field_is_read_as_protobuf_reads_it() -> None:
     tag = bytes([0x3A | 0x80, 0x80, 0x80, 0x80, 0x10])
     size = bytes([len(body) & 0x7F | 0x80, len(body) >> 7])
     assert takes_other_files(tag + size + body)
+
+
+def test_a_place_in_33_bits_is_what_protobuf_takes_it_for() -> None:
+    """Numbers that stand for one of a list lose their upper bits, also where a stranger has set them."""
+    inside = onnx.numpy_helper.from_array(SECRET, "w")
+    inside.data_location = onnx.TensorProto.EXTERNAL
+    content = model(graph([inside]))
+    short, long = bytes([14 << 3, 1]), bytes([14 << 3, 0x81, 0x80, 0x80, 0x80, 0x10])
+    tensor = inside.SerializeToString()
+    at = content.index(tensor)
+    body = tensor.replace(short, b"") + long
+    grown = len(body) - len(tensor)
+    graph_at = content.rindex(bytes([7 << 3 | 2]), 0, at)
+    wider = bytearray(content[:at] + body + content[at + len(tensor) :])
+    for place in (graph_at + 1, at - 1):  # the sizes of the graph and of the tensor
+        assert wider[place] + grown < 128
+        wider[place] += grown
+    weight = onnx.ModelProto.FromString(bytes(wider)).graph.initializer[0]
+    assert weight.data_location == onnx.TensorProto.EXTERNAL and takes_other_files(bytes(wider))
+
+
+@pytest.mark.slow
+def test_damaged_graphs_are_seen_as_the_parser_of_onnx_sees_them() -> None:
+    """Whatever onnx can read and finds to be outside, the reader here finds, too."""
+    seeds = [place("secret") for place in PLACES.values()]
+    outside = 0
+    for number in range(4_000):
+        rng = Random(number)  # noqa: S311
+        data = mutated(rng, rng.choice(seeds), rng.choice(seeds))
+        try:
+            read = onnx.ModelProto.FromString(data)
+        except Exception:  # noqa: S112
+            continue
+        if any(each.data_location == onnx.TensorProto.EXTERNAL for each in tensors_in(read)):
+            outside += 1
+            try:
+                assert takes_other_files(data), number
+            except ValueError:
+                continue  # refused
+    assert outside > 300
+
+
+def tensors_in(message: Any) -> Iterator[Any]:
+    """Every tensor inside a message of protobuf."""
+    if isinstance(message, onnx.TensorProto):
+        yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for each in value if hasattr(value, "extend") else [value]:
+                yield from tensors_in(each)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -206,3 +208,14 @@ def test_dates_that_are_categories_are_the_same_in_a_frame_and_in_a_file(declare
     fitted = model.model_
     found, expected = (fitted.logits(fitted.schema.rows(source)) for source in (path, frame))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_warnings_about_columns_point_at_the_line_that_called_pucl() -> None:
+    frame = FRAME[["size", "price"]].assign(colour=np.where(S, "red", "blue"), same=1.0)
+    frame["ticket"] = [f"ticket-{row}-{row * row}" for row in range(N)]
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        model = pucl.PUClassifier(random_state=0).fit(frame, S.astype(int))
+        model.predict(frame.assign(colour=["red", None] * (N // 2)))
+    first = sys._getframe().f_lineno - 2
+    assert {each.filename for each in caught} == {__file__}, "not a file of pucl or of contextlib"
+    assert [each.lineno - first for each in caught] == [0, 0, 1], [str(each.message) for each in caught]

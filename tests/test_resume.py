@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from checkpoint_examples import names, pairs
 from pucl.data import load
 from pucl.data.pu_split import make_pu
 from pucl.encoders.saved import load_encoder
@@ -136,6 +137,15 @@ def test_a_finished_run_resumed_changes_nothing(tmp_path: Path) -> None:
     again = run(checkpoints=tmp_path, resume=True, on_epoch=heard.append)
     assert not heard and again.history == first.history
     assert torch.equal(weights(first.encoder), weights(again.encoder))
+
+
+def test_what_a_kill_after_the_last_checkpoint_left_is_deleted(tmp_path: Path) -> None:
+    run(checkpoints=Checkpoints(tmp_path, every=1, keep=3))
+    for name in ("step-00000002.safetensors", ".step-00000002.json.tmp"):
+        (tmp_path / name).write_bytes(b"not committed")
+    assert len(names(tmp_path)) == 8
+    run(checkpoints=Checkpoints(tmp_path, every=1, keep=1), resume=True)
+    assert names(tmp_path) == pairs(20)
 
 
 def test_checkpoints_of_something_else_are_refused(tmp_path: Path) -> None:

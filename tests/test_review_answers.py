@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,70 @@ def test_a_line_cut_off_anywhere_is_left_out_and_swallows_nothing(tmp_path: Path
         assert [line.id for line in log_of(tmp_path, OWNER)] == ["x", "z"]
 
 
+def test_a_quote_that_somebody_left_open_swallows_no_answers(tmp_path: Path) -> None:
+    asked(tmp_path, "a", "b", "c")
+    log = (tmp_path / LOG).read_bytes()
+    (tmp_path / LOG).write_bytes(log.replace(b"\nb,", b'\n"b,'))
+    for use in (lambda: log_of(tmp_path, OWNER), lambda: read_answers([tmp_path], OWNER)):
+        with pytest.raises(InputError, match="a quote in line 3 is never closed; remove it, or close it"):
+            use()
+    assert len((tmp_path / LOG).read_bytes()) == len(log) + 1
+    sheet = filled(tmp_path / "s.csv", 'id,answer\n"a,yes\nb,no\nc,yes\n')
+    with pytest.raises(InputError, match="s.csv cannot be read as CSV: unexpected end of data"):
+        lines_of(sheet, OWNER)
+
+
+def test_a_long_log_with_an_open_quote_takes_no_minutes() -> None:
+    data = as_csv([Line("a", "positive", "t", "s")], header=True)
+    began = time.process_time()
+    assert whole_length(data + b'"' + b"b,positive,t,s\n" * 200_000) == len(data)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("change", [(b",", b";"), (b"\n", b"\r"), (b"id,answer", b"answer,id")])
+def test_a_log_that_another_program_saved_in_its_form_is_not_added_to(
+    tmp_path: Path, change: tuple[bytes, bytes]
+) -> None:
+    asked(tmp_path, "a", "b")
+    saved = (tmp_path / LOG).read_bytes().replace(*change)
+    (tmp_path / LOG).write_bytes(saved)
+    sheet = filled(tmp_path / "s.csv", "id,answer\na,yes\n")
+    for use in (
+        lambda: add_files(tmp_path, [sheet], OWNER),
+        lambda: take_back(tmp_path, ["a"], OWNER),
+        lambda: append(tmp_path, [Line("c", "asked")]),
+    ):
+        with pytest.raises(InputError, match="must be a log that begins with id,answer,time,sheet; got") as error:
+            use()
+        assert "\n" not in str(error.value)
+    assert (tmp_path / LOG).read_bytes() == saved
+
+
+def test_a_log_with_the_line_ends_and_quotes_of_a_spreadsheet_is_added_to(tmp_path: Path) -> None:
+    asked(tmp_path, "a", "b")
+    rows = (tmp_path / LOG).read_text(encoding="utf-8").splitlines()
+    quoted = "".join(",".join(f'"{cell}"' for cell in row.split(",")) + "\r\n" for row in rows)
+    filled(tmp_path / LOG, f"\ufeff{quoted}")
+    assert add_files(tmp_path, [filled(tmp_path / "s.csv", "id,answer\na,yes\n")], OWNER).new == 1
+    assert [(line.id, line.answer) for line in log_of(tmp_path, OWNER)] == [
+        ("a", "asked"), ("b", "asked"), ("a", "positive")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [0, 1, 12, 21])
+def test_a_kill_within_the_first_line(tmp_path: Path, length: int) -> None:
+    whole = as_csv([Line("a", "asked", "t", "s")], header=True)
+    (tmp_path / LOG).write_bytes(whole[:length])
+    assert log_of(tmp_path, OWNER) == []
+    asked(tmp_path, "a")
+    assert [line.id for line in log_of(tmp_path, OWNER)] == ["a"]
+
+
+def test_a_sheet_of_more_digits_than_a_number_has(tmp_path: Path) -> None:
+    lines = [Line("a", "asked", "", f"sheet-{digits}") for digits in ("0003", "9" * 5_000)]
+    assert next_sheet(tmp_path, lines) == "sheet-0004"
+
+
 def test_a_full_disc_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked(tmp_path, "a")
     before, write = (tmp_path / LOG).read_bytes(), os.write
@@ -220,6 +285,7 @@ def test_a_kill_in_the_middle_of_a_line(tmp_path: Path, length: int) -> None:
 
 TWO = """
 import sys
+import time
 from pathlib import Path
 from pucl.review.answers import Line
 from pucl.review.folder import append, working_in

@@ -216,8 +216,11 @@ def test_the_measures_of_a_known_answer() -> None:
     assert found.pi == pytest.approx(truth.mean())
     assert found.priors["mine"].error == pytest.approx(abs(0.2 - truth.mean()))
     assert found.priors["mine"].covered is True and found.priors["mine"].is_bound is False
-    accuracy = (truth == (parts.x[~parts.s, 0] < 30)).mean()
-    assert found.true == {"precision": 1.0, "accuracy": pytest.approx(accuracy)}
+    called = parts.x[~parts.s, 0] < 30
+    accuracy, recall = (truth == called).mean(), called[truth].mean()
+    assert found.true == {
+        "recall": pytest.approx(recall), "precision": 1.0, "accuracy": pytest.approx(accuracy),
+    } and 0 < recall < 1  # fmt: skip
     assert found.promised == promised
 
 
@@ -248,6 +251,7 @@ def test_pucl_and_a_peer_on_a_table_of_scikit_learn_in_two_processes(bench: Comm
     for line in lines.values():
         assert line["commit"] == "here" and line["hardware"].endswith(", 1 thread")
         assert line["metrics"]["auc"] > 0.9
+        assert ("recall" in line["metrics"].get("promised", {})) is (line["config"]["method"] == "pucl")
         assert line_from(line).to_dict() == line
     prior = lines["pucl", 0]["metrics"]["priors"]["pucl"]
     assert prior["is_bound"] is (prior["low"] == 0 and prior["value"] == prior["high"])

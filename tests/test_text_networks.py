@@ -128,3 +128,12 @@ def test_code_in_a_folder_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_stored_files_stay_in_their_folder(name: str) -> None:
     with pytest.raises(ValueError, match="no file of a text encoder"):
         TextNetwork.load({name: np.zeros(3, dtype=np.uint8)})
+
+
+@pytest.mark.parametrize("names", [("a.json", "a.json/b.json"), (f"{'x' * 300}.json",)])
+def test_stored_files_that_cannot_lie_in_one_folder_are_one_line(names: tuple[str, ...]) -> None:
+    stored = TextNetwork.load({name: np.zeros(2, np.uint8) for name in names})
+    with pytest.raises(
+        InputError, match="text encoder 'st': this is no encoder of texts .*directory|File name too long"
+    ):
+        stored.encode(["x"])

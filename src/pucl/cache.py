@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.errors import RunError, RunWarning
+from pucl.errors import RunError, RunWarning, one_line
 
 VARIABLE, OFF = "PUCL_CACHE", "off"  # a folder, or no cache at all
 FILE = "embeddings.sqlite"
 LARGEST = 2 << 30  # bytes; beyond, the rows that were written first go
 KEPT = 0.8  # of that, when some have to go
 AT_ONCE = 500  # rows asked for in one query
+UNREADABLE = (sqlite3.Error, OSError, UnicodeDecodeError)  # the last where sqlite quotes a damaged file
 WAIT = 30.0  # seconds for another process to finish writing
 
 SCHEMA = """
@@ -110,8 +111,10 @@ def held() -> list[Held]:
     try:
         with _opened(path) as base:
             return [Held(*row) for row in base.execute(query)]
-    except sqlite3.Error as error:
-        raise RunError(f"pucl cache: {path} cannot be read ({error}); remove it with 'pucl cache --clear'") from None
+    except UNREADABLE as error:
+        raise RunError(
+            f"pucl cache: {path} cannot be read ({one_line(error)}); remove it with 'pucl cache --clear'"
+        ) from None
 
 
 def clear() -> int:
@@ -146,10 +149,9 @@ def _told_if_unusable(path: Path) -> Iterator[None]:
     """Go on without the cache, with a warning, where it cannot be used."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
-        text = (
-            f"The cache of embeddings {path} cannot be used ({error}); they are computed. 'pucl cache --clear' helps."
-        )
+    except UNREADABLE as error:
+        text = f"The cache of embeddings {path} cannot be used ({one_line(error)}); they are computed."
+        text += " 'pucl cache --clear' helps."
         warnings.warn(text, RunWarning, stacklevel=4)
 
 

@@ -4,6 +4,7 @@ import difflib
 import math
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -15,6 +16,7 @@ CALLED = re.compile(r"^(?:pucl(?:\.\w+)*(?: [a-z]+)*|[A-Z]\w*)(?:\([^)]*\))?(?=[
 _BREAKS = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+\s*")  # where a line ends: names of files may hold some
 LONGEST = 1000  # characters of a message; parts of a damaged file can be of any length
 MANY, FEW = 40, 6  # names of one kind from which not all are listed, and how many are then
+NOT_THE_USERS = frozenset({"pucl", "contextlib", "functools", "sklearn", "torch"})  # packages that call one another
 
 # The singular of every family.
 ENTRY: Mapping[str, str] = MappingProxyType(
@@ -233,3 +235,17 @@ class Described(str):
     """A description of what was given (``Described("a tensor of shape (3, 4)")``), printed without quotes."""
 
     __slots__ = ()
+
+
+def users_line() -> int:
+    """The `stacklevel` with which a warning points at the line of the user that called pucl.
+
+    Decorators and the packages that call pucl on behalf of the user are passed over. 1, the line of the warning
+    itself, where there is no such line.
+    """
+    frame, level = sys._getframe(1), 1
+    while str(frame.f_globals.get("__name__")).split(".")[0] in NOT_THE_USERS:
+        if frame.f_back is None:
+            return 1
+        frame, level = frame.f_back, level + 1
+    return level

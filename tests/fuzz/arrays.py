@@ -154,12 +154,13 @@ def _nested(_: Random, seeds: Sequence[Files]) -> Files:
 
 
 READERS = (
-    Reader(".npy", _npy_seeds, _read_array, {"objects": _objects, "headers": _headers}, share=60),
+    Reader(".npy", _npy_seeds, _read_array, {"objects": _objects, "headers": _headers}, share=60, names=("positives",)),
     Reader(
         ".npz",
         _npz_seeds,
         _read_npz,
         share=20,
+        names=("positives",),
         memory=900 * MB,
         once=("large", "bomb"),
         hostile={

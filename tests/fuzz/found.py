@@ -325,5 +325,5 @@ CASES: dict[str, Case] = {
         "weights.pth cannot be read: ",
     ),
     "weights of other shapes": ("weights .pth", "weights.pth", lambda: weights({"a.weight": 1}), REFUSED, "do not fit"),
-    "a graph that is none": ("ONNX", "net.onnx", lambda: b"\x08\xff", REFUSED, "net.onnx, "),
+    "a graph that is none": ("ONNX", "net.onnx", lambda: b"\x08\xff", REFUSED, "encoder 'onnx:net.onnx': "),
 }

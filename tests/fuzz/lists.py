@@ -13,6 +13,7 @@ from fuzz.reader import MB, Files, Reader
 from fuzz.structured import ODD, odd, odd_json, odd_toml
 from pucl.bench.grid.grid import read_grid
 from pucl.bench.results import notebooks, published
+from pucl.bench.results.maps import read_maps
 from pucl.bench.results.store import read_results, writing
 from pucl.cli.fit import fit
 from pucl.cli.options import with_config
@@ -189,15 +190,27 @@ def _read_published(folder: Path) -> object:
 
 
 def _results_seeds(_: Path) -> Sequence[Files]:
-    lines = (HERE.parent.parent / "results").glob("*.jsonl")
-    some = [path.read_bytes().split(b"\n")[:3] for path in sorted(lines)]
-    return [{"results.jsonl": b"\n".join(each) + b"\n"} for each in some if each and each[0].startswith(b'{"key"')][:4]
+    return [{"results.jsonl": _first_lines("benchmark.jsonl", 3)}]
 
 
 def _read_results(folder: Path) -> object:
     lines = read_results(folder / "results.jsonl")
     with writing(folder / "results.jsonl") as writer:
         return [line.key for line in lines], len(writer.lines)
+
+
+def _maps_seeds(_: Path) -> Sequence[Files]:
+    return [{"maps.jsonl": _first_lines("maps.jsonl", 1)}]
+
+
+def _read_maps(folder: Path) -> object:
+    return read_maps(folder / "maps.jsonl")
+
+
+def _first_lines(name: str, n: int) -> bytes:
+    """Of a file of stored results."""
+    lines = (HERE.parent.parent / "results" / name).read_bytes().split(b"\n")
+    return b"\n".join(lines[:n]) + b"\n"
 
 
 def _json_lines(rng: Random, seeds: Sequence[Files]) -> Files:
@@ -283,5 +296,6 @@ READERS = (
     Reader("--config TOML", _config_seeds, _read_config, {"values": _toml}, share=80, memory=64 * MB),
     Reader("published.csv", _published_seeds, _read_published, share=10, memory=64 * MB),
     Reader("stored results", _results_seeds, _read_results, {"values": _json_lines}, share=30, memory=64 * MB),
+    Reader("stored maps", _maps_seeds, _read_maps, {"values": _json_lines}, share=30, memory=64 * MB),
     Reader("training log", _log_seeds, _read_log, {"values": _log}, share=40, memory=64 * MB),
 )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from fuzz import arrays, lists, official, pictures, stored, tables
+from fuzz import arrays, lists, official, pictures, reviews, stored, tables
 from fuzz.reader import Files, Reader
 from fuzz.trial import Outcome, trials
 
@@ -13,6 +13,7 @@ READERS: tuple[Reader, ...] = (
     *tables.READERS,
     *arrays.READERS,
     *lists.READERS,
+    *reviews.READERS,
     *stored.READERS,
 )
 

@@ -21,7 +21,7 @@ from frozen_examples import write_onnx
 from fuzz.arrays import Runs
 from fuzz.reader import MB, Files, Reader, files_in, zipped
 from fuzz.structured import by_ending, odd_json
-from model_examples import blend_model, random_model, table_model
+from model_examples import blend_model, onnx_model, random_model, table_model, text_model
 from pucl.encoders.frozen import published
 from pucl.encoders.frozen.from_onnx import load as load_onnx
 from pucl.encoders.saved import load_encoder, save_encoder
@@ -37,29 +37,30 @@ VECTOR = Schema("vector", (4,))
 
 
 def model_seeds(place: Path) -> Sequence[Files]:
-    """A model of a table with its evidence, models of vectors with every head, one of images, and an average."""
+    """Models of a table and of texts with their evidence, of vectors with every head, of images, and an average."""
     table = table_model(place, encoder="raw")
     models = [replace(table, evidence=lay_out(table.evidence)) if table.evidence else table]
     models += [random_model(VECTOR, "raw", head) for head in ("linear", "kernel", "mlp", "knn", "trees")]
     models += [random_model(VECTOR, "mlp"), random_model(Schema("image", (1, 8, 8)), "small_cnn"), blend_model()]
+    models += [text_model(), onnx_model(place)]
     return [files_in(save_model(place / str(i), model)) for i, model in enumerate(models)]
 
 
-def _rows(kind: str, columns: Sequence[str]) -> Any:
+def _rows(kind: str, columns: Sequence[str], channels: int) -> Any:
     if kind == "table":
         known = {"age": np.array([40.0, np.nan]), "height": np.array([1.7, 1e30]), "flag": np.array([0.0, 1.0])}
         values = {name: known.get(name, np.array(["Bonn", None], object)) for name in columns}
         import pandas as pd
 
         return pd.DataFrame(values)
-    return np.zeros((2, 4), "f4") if kind == "vector" else np.zeros((2, 1, 8, 8), np.uint8)
+    return np.zeros((2, 4), "f4") if kind == "vector" else np.zeros((2, channels, 8, 8), np.uint8)
 
 
 def _read_model(folder: Path) -> object:
     """The model, its card, the scores of two rows and its report."""
     read_card(folder)
     model = load_model(folder)
-    rows = _rows(model.schema.kind, model.schema.given)
+    rows = _rows(model.schema.kind, model.schema.given, 3 if model.schema.shape[0] == 3 else 1)
     found = [part.probability for part in scores(model, rows)]
     if model.evidence is not None:
         write_report(folder / "report.html", model)
@@ -82,12 +83,13 @@ def signed_model(files: Files) -> Files:
 
 def signed_encoder(files: Files) -> Files:
     files = dict(files)
-    try:
-        content = json.loads(files["encoder.json"])
-        content["sha256"] = hashlib.sha256(files["encoder.safetensors"]).hexdigest()
-        files["encoder.json"] = json.dumps(content).encode()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
+    for stem in ("encoder", "front"):
+        try:
+            content = json.loads(files[f"{stem}.json"])
+            content["sha256"] = hashlib.sha256(files[f"{stem}.safetensors"]).hexdigest()
+            files[f"{stem}.json"] = json.dumps(content).encode()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass
     return files
 
 
@@ -357,7 +359,7 @@ READERS = (
         mended=signed_model,
         share=20,
         memory=600 * MB,
-        names=("X must",),
+        names=("X must", "onnx:net.onnx"),
     ),
     Reader(
         "encoder folder",

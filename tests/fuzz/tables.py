@@ -11,8 +11,9 @@ import numpy as np
 
 from fuzz.reader import MB, Files, Hostile, Reader, files_in, zipped
 from own_data_examples import table_file
-from pucl.data.own import read
+from pucl.data.own import ReadOptions, read
 from pucl.data.own.transform import TableTransform
+from pucl.fitting.sampling import read_rows
 
 CELLS = (
     "1",
@@ -59,6 +60,23 @@ def _read_table(folder: Path) -> object:
     if data.kind == "table":
         TableTransform.fit(rows).apply(rows)
     return data.s.sum(), len(data.ids)
+
+
+def _sample_seeds(place: Path) -> Sequence[Files]:
+    return [*_csv_seeds(place), *(_table_seeds(suffix, _empty(place / suffix))[0] for suffix in (".parquet", ".arrow"))]
+
+
+def _empty(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _read_sample(folder: Path) -> object:
+    """A sample of some rows, by their ids and by their numbers."""
+    path = folder / next(path.name for path in folder.iterdir())
+    options = ReadOptions(label="label", id_column="id"), ReadOptions(label="label", drop=("id",))
+    drawn = [read_rows(path, each, 6, seed=0, also=["r01"] * (each.id_column is not None)) for each in options]
+    return [(data.load(), data.s.sum(), sampling) for data, sampling in drawn]
 
 
 def _csv_seeds(place: Path) -> Sequence[Files]:
@@ -309,6 +327,19 @@ READERS = (
         share=20,
         names=TABLE,
         hostile={"types": partial(_arrow_types, suffix=".arrow"), "packed": partial(_compressed, suffix=".arrow")},
+    ),
+    Reader(
+        "sample of a table",
+        _sample_seeds,
+        _read_sample,
+        share=20,
+        names=TABLE,
+        hostile={
+            **CSV,
+            "types": partial(_arrow_types, suffix=".parquet"),
+            "types of Arrow": partial(_arrow_types, suffix=".arrow"),
+            "packed": partial(_compressed, suffix=".parquet"),
+        },
     ),
     Reader("Excel", sheet_seeds, _read_table, BOOKS, share=5, memory=600 * MB, once=tuple(BOOKS)[1:], names=TABLE),
 )

@@ -88,7 +88,7 @@ def load_encoder(
     that are damaged, do not belong together or come from a newer format are refused. `stem` is of the names of both.
     """
     folder = Path(folder)
-    about = _read_about(folder / f"{stem}.json")
+    about = read_about(folder / f"{stem}.json")
     tensors = _read_weights(folder / f"{stem}.safetensors", about["sha256"])
     own = network is not None
     if network is None:
@@ -114,7 +114,7 @@ def _check_scaling(encoder: Encoder, shape: Sequence[Any], folder: Path) -> None
         raise InputError(problem, owner=LOAD) from None
 
 
-def _read_about(path: Path) -> dict[str, Any]:
+def read_about(path: Path) -> dict[str, Any]:
     """What encoder.json says, with its keys and types checked."""
     if not path.is_file():
         needed = f"a folder with {path.name} and {path.stem}.safetensors"

@@ -18,7 +18,7 @@ from pucl.data.own.arrays import as_array, dense
 from pucl.data.own.batch import load
 from pucl.data.own.texts import is_texts
 from pucl.encoders.frozen.resolve import is_frozen
-from pucl.errors import Described, InputError, bad_argument
+from pucl.errors import Described, InputError, bad_argument, users_line
 from pucl.labels import check_labels, check_negatives
 from pucl.models.schema import Schema, learn_schema
 from pucl.texts import HASHED
@@ -151,7 +151,7 @@ def _vector(s: Any) -> Any:
     """A matrix of one column as a vector, with scikit-learn's warning for it."""
     if getattr(s, "ndim", 1) == 2 and s.shape[1] == 1:
         text = "A column-vector y was passed when a 1d array was expected: s is taken as a vector"
-        warnings.warn(text, DataConversionWarning, stacklevel=4)
+        warnings.warn(text, DataConversionWarning, stacklevel=users_line())
         return s.iloc[:, 0] if hasattr(s, "iloc") else s[:, 0]
     return s
 

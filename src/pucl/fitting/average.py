@@ -21,7 +21,7 @@ from pucl.ranking.bagged_svm import BaggedMachines
 from pucl.ranking.bags import Bools, Floats
 from pucl.ranking.prior import prior_of_table
 from pucl.ranking.scaling import standardised
-from pucl.ranking.separability import plausible_share
+from pucl.ranking.separability import classes_separate
 from pucl.ranking.trees import FittedTrees
 
 
@@ -53,12 +53,8 @@ def fast_first(plan: FitPlan) -> tuple[FitPlan, Average | None]:
     average = average_rankers(plan)
     if plan.schema.kind == "table" and plan.pretraining is None:
         return plan, average  # there is nothing slower to try
-    counted = plan.counted.numpy()
-    negative = None if plan.negatives is None else plan.negatives[counted]
-    share = plausible_share(
-        average.logits[counted], plan.labelled.numpy()[counted], seed=plan.options.seed, negative=negative
-    )
-    if share.is_bound or plan.options.asks_for_training:
+    separate = classes_separate(average.logits, plan.labelled.numpy(), plan.aside, seed=plan.options.seed)
+    if plan.options.asks_for_training or not separate:
         return plan, average
     return replace(plan, pretraining=None, settled=True), average
 

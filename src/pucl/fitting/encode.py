@@ -13,7 +13,7 @@ from torch import device as Device
 from pucl.encoders.embedding import embed
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.plain import PCA, RAW, plain_encoder
-from pucl.errors import RunWarning
+from pucl.errors import RunWarning, users_line
 from pucl.fitting.plan import AUTO, FitPlan, PretrainingPlan
 from pucl.fitting.project import train_projection
 from pucl.losses import make_objective
@@ -150,7 +150,9 @@ class _Pace:
         if seconds > LONG:
             hours, faster = max(1, round(seconds / 3600)), "a GPU, " if self.device == "cpu" else ""
             text = f"{faster}smaller images, time_limit=, encoder='efficientnet_lite0' or encoder='raw' make it faster"
-            warnings.warn(f"training the encoder will take about {hours} h more; {text}", RunWarning, stacklevel=2)
+            warnings.warn(
+                f"training the encoder will take about {hours} h more; {text}", RunWarning, stacklevel=users_line()
+            )
 
 
 def _counted(plan: FitPlan, values: Tensor) -> Tensor:

@@ -27,10 +27,11 @@ from pucl.fitting.published import (
     NETWORK,
     WHY,
     better_of,
-    is_tried,
+    noting,
     separates,
+    suits,
     took,
-    with_hint,
+    why_not,
     without_training,
 )
 from pucl.fitting.recording import record_fit
@@ -121,11 +122,15 @@ def fit(
     began, where = time.perf_counter(), pick_device(device)
     kept = options if start is None else like_before(options, start.model)
     given = GivenLabels(s, negative, answers, extra)
+    unfinished = None if resumable is None else _opened(resumable, rows, given, kept, where)
     one = partial(_fit_once, rows, given, schema, device=where, start=start, views=views, on_progress=on_progress)
-    if start is None and is_tried(rows, schema, options, where):
-        return _network_first(one, options, len(rows), given, resumable, began)
-    why, spent = AS_REQUESTED if kept == options else KEPT, time.perf_counter() - began
-    return with_hint(one(kept, resumable=resumable, why=why, spent=spent), schema, options)
+    with no_empty_leftovers(unfinished):
+        if start is not None or not suits(schema, options):
+            return one(kept, unfinished=unfinished, why=AS_REQUESTED if kept == options else KEPT)
+        reason = why_not(rows, options, where)
+        if reason is None:
+            return _network_first(one, options, len(rows), given, unfinished, began)
+        return noting(one(options, unfinished=unfinished, spent=time.perf_counter() - began), reason)
 
 
 def _network_first(
@@ -133,16 +138,16 @@ def _network_first(
     options: FitOptions,
     n: int,
     given: "GivenLabels",
-    resumable: Resumable | None,
+    unfinished: Unfinished | None,
     began: float,
 ) -> FitResult:
     """The fit with published weights if these separate the classes, else the better one of it and the usual fit."""
-    network = one(replace(options, encoder=NETWORK), why=WHY)
+    network = one(replace(options, encoder=NETWORK), why=WHY, spent=time.perf_counter() - began)
     labelled = check_labels(given.s, n_rows=n, owner=options.owner)
     negative = check_negatives(given.negative, labelled, n, options.owner)
     if separates(network, labelled, negative, options.seed):
         return without_training(network)
-    other = one(options, resumable=resumable, spent=time.perf_counter() - began)
+    other = one(options, unfinished=unfinished, spent=time.perf_counter() - began)
     return took(better_of(network, other, labelled, negative), time.perf_counter() - began)
 
 
@@ -156,21 +161,19 @@ def _fit_once(
     start: Start | None,
     views: Tensor | None,
     on_progress: OnProgress | None,
-    resumable: Resumable | None = None,
+    unfinished: Unfinished | None = None,
     why: str = AS_REQUESTED,
     spent: float = 0.0,
 ) -> FitResult:
     """The fit with the encoder of the options: `why` it was chosen, and the seconds `spent` before."""
     began = time.perf_counter()
-    unfinished = None if resumable is None else _opened(resumable, rows, given, options, device)
-    with no_empty_leftovers(unfinished):
-        plan, front = _planned(rows, given, schema, options, device, on_progress, views)
-        deadline = None if plan.deadline is None else plan.deadline - spent
-        plan = replace(started(plan, start), unfinished=unfinished, deadline=deadline)
-        tunes = options.tune == AUTO and (front is not None or views is not None)
-        compares = tunes or plan.start is not None
-        with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
-            result = _stages(plan, front, views if front is None else front.views, began, compares=compares)
+    plan, front = _planned(rows, given, schema, options, device, on_progress, views)
+    deadline = None if options.time_limit is None else began - spent + options.time_limit  # encoding counts, too
+    plan = replace(started(plan, start), unfinished=unfinished, deadline=deadline)
+    tunes = options.tune == AUTO and (front is not None or views is not None)
+    compares = tunes or plan.start is not None
+    with threads_for(plan.features.numel()) if plan.pretraining is None else nullcontext():
+        result = _stages(plan, front, views if front is None else front.views, began, compares=compares)
     if front is None:
         return result
     return replace(result, model=replace(result.model, record=with_front(result.model.record, front, options, why=why)))

@@ -15,7 +15,7 @@ from torch import Tensor
 from pucl.data.own import OwnData, ReadOptions
 from pucl.data.own.batch import load
 from pucl.device import pick_device
-from pucl.errors import Described, RunWarning, bad_argument, check_count, some
+from pucl.errors import Described, RunWarning, bad_argument, check_count, some, users_line
 from pucl.fitting.average import prior_of_rows
 from pucl.fitting.compare import CPU
 from pucl.fitting.encode import encode_raw
@@ -161,7 +161,7 @@ def answers_of(data: OwnData, answers: Mapping[str, bool], owner: str) -> NDArra
     if missing:
         left_out = f"{len(missing):,} of {len(answers):,} answers are left out"
         text = f"{left_out}: no such row without a label is in the data, first {missing[0]!r}"
-        warnings.warn(text, RunWarning, stacklevel=3)
+        warnings.warn(text, RunWarning, stacklevel=users_line())
     values = np.full(len(data), np.nan)
     values[list(rows)] = list(rows.values())
     labels = data.s.astype(np.int8) - (0 if data.negative is None else data.negative.astype(np.int8))
@@ -169,7 +169,7 @@ def answers_of(data: OwnData, answers: Mapping[str, bool], owner: str) -> NDArra
     if against.any():
         named = some([str(one) for one in data.ids[against].tolist()])
         text = f"answers that contradict a label of the data are left out, the label stands: {named}"
-        warnings.warn(text, RunWarning, stacklevel=3)
+        warnings.warn(text, RunWarning, stacklevel=users_line())
     values[labels != 0] = np.nan
     return values
 

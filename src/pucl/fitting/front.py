@@ -11,7 +11,7 @@ from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.frozen.resolve import is_frozen, resolve
 from pucl.encoders.frozen.views import view_vectors
 from pucl.encoders.plain import RAW
-from pucl.errors import Described, RunWarning, bad_argument
+from pucl.errors import Described, RunWarning, bad_argument, users_line
 from pucl.fitting.encode import TRAINED
 from pucl.fitting.plan import AUTO, FitOptions, name_of
 from pucl.fitting.progress import OnProgress, StageProgress
@@ -132,7 +132,7 @@ def _say_not_stored(name: str) -> None:
         f"Encoder {name} is your own code, which is not stored with a model: pass it again when you load one "
         "(PUClassifier.load(folder, network=…))."
     )
-    warnings.warn(text, RunWarning, stacklevel=2)
+    warnings.warn(text, RunWarning, stacklevel=users_line())
 
 
 def _resolved(rows: Tensor, schema: Schema, options: FitOptions) -> FrozenEncoder:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pucl.errors import RunWarning
+from pucl.errors import RunWarning, users_line
 from pucl.fitting.answered import counted_without_answers, share_of_rest, with_answers
 from pucl.fitting.compare import Candidate, Comparison
 from pucl.fitting.plan import AUTO, FitPlan
@@ -106,7 +106,7 @@ def _reported(plan: FitPlan, z: Tensor, score: Tensor | None, estimate: PriorEst
         rows=z.cpu()[known].float().numpy(), seed=seed, negative=None if negative is None else negative[known].numpy(),
     )  # fmt: skip
     if negative is not None and asked is None and reported.method != COUNTED:
-        warnings.warn(not_random(int(negative.sum())), RunWarning, stacklevel=2)
+        warnings.warn(not_random(int(negative.sum())), RunWarning, stacklevel=users_line())
     return _inside(plan, reported) if reported.method == COUNTED else reported
 
 

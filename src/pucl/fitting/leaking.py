@@ -5,7 +5,7 @@ import warnings
 from torch import Tensor
 
 from pucl.data.own import TableTransform
-from pucl.errors import RunWarning
+from pucl.errors import RunWarning, users_line
 from pucl.models.schema import Schema
 from pucl.ranking.bags import Bools
 from pucl.selection import Leaks, find_leaks
@@ -19,7 +19,7 @@ def leaks_of(rows: Tensor, labelled: Bools, schema: Schema, negative: Bools | No
         categories=() if expand is None else expand.categories, negative=negative, seed=seed,
     )  # fmt: skip
     for message in leaks.messages:
-        warnings.warn(message, RunWarning, stacklevel=5)
+        warnings.warn(message, RunWarning, stacklevel=users_line())
     return leaks
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from pucl.numerics.starting import check_threads, start
 from pucl.training.progress import duration
 
 if TYPE_CHECKING:
@@ -115,11 +116,12 @@ class ProgressLines:
             words = TextColumn("{task.description:<12} {task.fields[words]}", markup=False)
             columns = (BarColumn(bar_width=20), TimeElapsedColumn(), words)
             self._bar = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
+            check_threads()
             self._bar.start()
         else:
             self._beating = threading.Thread(target=self._beat, daemon=True)
             try:
-                self._beating.start()
+                start(self._beating)
             except BaseException:  # Ctrl-C while it waits for the thread: nothing would end that later
                 self._over.set()
                 raise

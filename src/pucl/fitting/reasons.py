@@ -147,5 +147,7 @@ def about_rival(contest: Contest | None, chosen: Judged, other: Judged, *, lost_
 def _what_is_kept(chosen: Judged, other: Judged) -> str:
     if is_tuned(chosen.candidate):
         return "the simpler fine-tuning" if is_tuned(other.candidate) else "fine-tuning, which was asked for"
+    if chosen.candidate.encoder not in (RAW, TRAINED):
+        return f"{chosen.candidate.encoder}, which was tried first"
     simpler = chosen.candidate.encoder == RAW != other.candidate.encoder
     return "the simpler default" if simpler else "the default"

@@ -201,9 +201,10 @@ def _check_same(where: Resumable, was: Mapping[str, Any], now: Mapping[str, Any]
         before, value = was["options"].get(name), now["options"].get(name)
         if before != value:
             allowed = f"{_said(before):.200}, as in the interrupted fit, to resume it ({anew})"
-            raise bad_argument(owner, where.names.get(name, name), allowed, Described(_said(value)))
+            raise bad_argument(owner, where.names.get(name, name[:40]), allowed, Described(_said(value)))
     if was["device"] != now["device"]:
-        raise bad_argument(owner, "device", f"{was['device']!r}, as in the interrupted fit ({anew})", now["device"])
+        before = f"{was['device']!r:.40}"
+        raise bad_argument(owner, "device", f"{before}, as in the interrupted fit ({anew})", now["device"])
     if was["data"] != now["data"]:
         both = (f"{data['rows']:,} rows with {data['labelled']:,} labelled" for data in (was["data"], now["data"]))
         before, value = both

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pucl.data.own import OwnData, ReadOptions, Rows, Table, sample
+from pucl.data.own.batch import file_of
 from pucl.data.own.drawing import can_draw, draw
 from pucl.data.own.files import is_table
 from pucl.data.own.table_rows import TableRows
-from pucl.errors import check_count
+from pucl.errors import about_file, check_count
 from pucl.models.record import RowCounts, Sampling
 
 OWNER = "pucl"
@@ -60,7 +61,8 @@ def read_rows(
     if max_rows is not None:
         check_count(OWNER, "rows", max_rows)
     if is_table(source):
-        rows = reading.open(source)
+        with about_file(file_of(source)):
+            rows = reading.open(source)
         if isinstance(rows, TableRows) and can_draw(reading):
             size = size_of_sample(rows, max_rows, time_limit)
             if rows.scan.has_more_than(size.rows):

@@ -21,7 +21,7 @@ from pucl.encoders.frozen.resolve import refill
 from pucl.encoders.inputs import Encoder
 from pucl.encoders.saved import ABOUT as ENCODER_JSON
 from pucl.encoders.saved import WEIGHTS as ENCODER_WEIGHTS
-from pucl.encoders.saved import load_encoder, save_encoder
+from pucl.encoders.saved import load_encoder, read_about, save_encoder
 from pucl.errors import Described, InputError, RunError, about_file, bad_argument, one_line, signed_by
 from pucl.files import is_temporary, replace_file
 from pucl.heads.calibration import Calibrated
@@ -207,8 +207,10 @@ def _front(folder: Path, data: Mapping[str, bytes], network: Any) -> FrozenEncod
     """The frozen encoder of a model; None where it has none."""
     if FRONT_FILES[0] not in data:
         return None
-    about = json.loads(data[FRONT_FILES[0]])
-    known = about["extra"]
+    about = read_about(folder / FRONT_FILES[0])
+    known = about.get("extra")
+    if not isinstance(known, dict) or "name" not in known:
+        raise bad_argument(LOAD, str(folder / FRONT_FILES[0]), "complete", Described("no usable name of the encoder"))
     if about["name"] is None and network is None:
         why = "as your own code is not stored with a model (network= of load, in Python)"
         what = f"the encoder {known['name']!r} again, {why}"

@@ -12,7 +12,7 @@ from pucl.data.own.files import is_pattern
 from pucl.data.own.rules import ColumnWarning
 from pucl.engines import HERE, Engine
 from pucl.engines.ray_pool import run_on_ray
-from pucl.errors import Described, InputError, RunError, bad_argument, signed_by
+from pucl.errors import Described, InputError, RunError, bad_argument, signed_by, users_line
 from pucl.models.folder import read_card
 from pucl.models.folders import READ, Folder, find_tables
 from pucl.models.labelling import LabelRule
@@ -239,7 +239,7 @@ def _run(
     if done and work.out.read_json(MANIFEST) is None:  # another process, with nothing done, has removed it
         work.out.write_json(MANIFEST, _holds(work))
     for warning in joined(odd for one in done for odd in one.odd):
-        warnings.warn(warning, stacklevel=3)
+        warnings.warn(warning, stacklevel=users_line())
     rows, positive = sum(one.rows for one in done), sum(one.positive for one in done)
     return FilesDone(len(done), len(mine) - len(missing), rows, positive, tuple(failed), str(work.out.path))
 

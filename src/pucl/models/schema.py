@@ -227,7 +227,9 @@ class Schema:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"this is not a stored schema: {error!r}", owner=OWNER) from None
         transform = TableTransform.from_json(json.dumps(stored), arrays) if stored is not None else None
-        if not sound or (transform is not None and (len(transform.features),) != shape):
+        if transform is not None:
+            sound = sound and (len(transform.features),) == shape and {*transform.columns} <= {*columns}
+        if not sound:
             raise InputError("the stored schema is damaged", owner=OWNER)
         return cls(kind, shape, columns, low, span, transform, bool(content.get("resize", False)))
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pucl.data.own.batch import Rows
 from pucl.data.own.files import is_one_of
 from pucl.data.own.rules import ColumnWarning
-from pucl.errors import InputError, bad_argument, check_count, signed_by
+from pucl.errors import InputError, bad_argument, check_count, signed_by, users_line
 from pucl.models.labelling import OWNER, LabelRule
 from pucl.models.model import Model
 from pucl.models.places import check_file
@@ -115,7 +115,7 @@ def _encoded(
             rows = model.schema.encode(batch, owner=OWNER)
         yield batch.ids, rows
     for warning in joined(gathered):
-        warnings.warn(warning, stacklevel=3)
+        warnings.warn(warning, stacklevel=users_line())
 
 
 @contextmanager

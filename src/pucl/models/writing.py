@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pucl.data.own.batch import need
-from pucl.errors import RunError, RunWarning
+from pucl.errors import RunError, RunWarning, users_line
 from pucl.files import replacing
 from pucl.formulas import is_formula, marked
 
@@ -49,7 +49,7 @@ def writing(out: Path, *, owner: str) -> Iterator[Write]:
             f"{many} that a spreadsheet would run as a formula, such as {formulas.first[:40]!a}, got an apostrophe in "
             f"front in {out.name}; a Parquet file has texts as they are."
         )
-        warnings.warn(message, RunWarning, stacklevel=3)
+        warnings.warn(message, RunWarning, stacklevel=users_line())
 
 
 @contextmanager

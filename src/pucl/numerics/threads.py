@@ -14,6 +14,8 @@ import joblib
 import torch
 from torch import Tensor
 
+from pucl.numerics.starting import check_threads
+
 SMALL = 1 << 21  # numbers in a matrix up to which threads that wait for one another cost more than they save
 
 
@@ -50,6 +52,7 @@ def on_cores(function: Callable[[Tensor], Tensor], pieces: Sequence[Tensor]) -> 
     Many small steps on one piece are faster on one thread; so are several pieces side by side.
     """
     if len(pieces) > 1 and pieces[0].device.type == "cpu" and cores() > 1:
+        check_threads(min(cores(), len(pieces)))
         with ThreadPoolExecutor(min(cores(), len(pieces)), initializer=partial(torch.set_num_threads, 1)) as pool:
             return list(pool.map(function, pieces))
     with threads_for(0):

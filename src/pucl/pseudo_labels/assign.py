@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pucl.errors import InputError, how_to_install
+from pucl.numerics.starting import check_threads
 
 BACKENDS = ("torch", "faiss")
 PIECE = 1 << 21  # numbers of the rows a thread compares at a time
@@ -26,6 +27,7 @@ def margin(rows: Tensor, centres: Tensor) -> Tensor:
     threads = torch.get_num_threads() if rows.device.type == "cpu" else 1
     if threads == 1 or len(rows) <= size:
         return torch.mv(rows, across) - level
+    check_threads(threads)
     with ThreadPoolExecutor(threads) as pool:
         return torch.cat(list(pool.map(lambda piece: torch.mv(piece, across) - level, torch.split(rows, size))))
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unuse
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
+from pucl.numerics.starting import check_threads
 from pucl.numerics.threads import cores
 from pucl.ranking import Ranking
 from pucl.ranking.bags import Bools, Floats, Rows, Unseen, score_unseen
@@ -113,6 +114,7 @@ def fit_bagged_svm(
 
     total, count, biases = np.zeros((len(x), len(costs))), np.zeros((len(x), 1)), np.zeros(len(costs))
     weights, parts = np.zeros((len(x), len(costs))), []
+    check_threads(cores())
     with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:
         for rows, (weight, bias, score) in zip(bags, pool.map(fit_and_score, bags), strict=True):
             parts.append((weight, bias))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pucl.numerics.starting import check_threads
 from pucl.numerics.threads import cores
 
 Floats = NDArray[np.float64]
@@ -70,6 +71,7 @@ def balanced_bag(
 
     total, count = np.zeros(n), np.zeros(n)
     models = []
+    check_threads(cores())
     with ThreadPoolExecutor(cores()) as pool:
         for model, values, outside in pool.map(fit_and_score, bags):
             models.append(model)

@@ -13,7 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pucl.errors import Described, RunWarning, bad_argument, check_count, check_share, signed_by, unknown_name
+from pucl.errors import (
+    Described,
+    RunWarning,
+    bad_argument,
+    check_count,
+    check_share,
+    signed_by,
+    unknown_name,
+    users_line,
+)
 from pucl.labels import check_labels, check_negatives
 from pucl.numerics.floats import as_tensor, check_finite, in_range
 from pucl.priors import PriorEstimate
@@ -120,7 +129,7 @@ def prior_of_table(rows: TableRows) -> PriorEstimate:
     point = PriorEstimate.point(share, DEFAULT_ESTIMATOR)
     estimate = plausible_share(score, labelled, point, rows=rows.features, seed=rows.seed, negative=negative)
     if negative is not None and estimate.method != COUNTED:
-        warnings.warn(not_random(int(negative.sum())), RunWarning, stacklevel=5)
+        warnings.warn(not_random(int(negative.sum())), RunWarning, stacklevel=users_line())
     return estimate
 
 
@@ -128,7 +137,7 @@ def _usable(p: Array, u: Array, n: Any, seed: int) -> bool:
     """Whether the negatives may be a random sample of all negatives; a warning where they cannot."""
     random = negatives_look_random(p, u, n, seed=seed)
     if not random:
-        warnings.warn(not_random(len(n)), RunWarning, stacklevel=5)
+        warnings.warn(not_random(len(n)), RunWarning, stacklevel=users_line())
     return random
 
 

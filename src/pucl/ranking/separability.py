@@ -78,6 +78,16 @@ def plausible_share(
     return PriorEstimate(high, 0.0, high, known.method, is_bound=True)
 
 
+def classes_separate(score: Floats, labelled: Bools, aside: Bools | None, *, seed: int) -> bool:
+    """Whether P and U alone show that the scores separate the classes.
+
+    Confirmed negatives are set `aside`, as are all rows outside of P and U: they make π known, see `plausible_share`,
+    even where the scores tell nothing apart.
+    """
+    kept = slice(None) if aside is None else ~aside
+    return not plausible_share(score[kept], labelled[kept], seed=seed).is_bound
+
+
 def separates(p: Floats, u: Floats, low: float) -> bool:
     """Whether a share of at least `low` explains nearly all of P; the formulae are in `plausible_share`."""
     if low >= 1 or len(p) < FEWEST:

@@ -13,6 +13,7 @@ is asked again. The answer to that settles it.
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,9 @@ COLUMNS = ("id", "answer", "time", "sheet")
 ASKED, POSITIVE, NEGATIVE, SKIP, WITHDRAWN = "asked", "positive", "negative", "skip", "withdrawn"
 SAID = (POSITIVE, NEGATIVE, SKIP)
 ARGUMENT = "answers"
-BOM = "\ufeff"
+BOM, HEADER = "\ufeff", ",".join(COLUMNS).encode()
+# A line of a log within what should be the start of one: a quote before it was not closed, by whoever edited the file.
+_SWALLOWED = re.compile(rb"\n[^\r\n]*,(?:asked|positive|negative|skip|withdrawn),[^\r\n]*\r?\n")
 
 
 @dataclass(frozen=True)
@@ -133,11 +136,13 @@ def lines_of(path: Path, owner: str) -> list[Line]:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=owner) from None
-    header = data.lstrip(BOM.encode()).split(b"\n", 1)[0].strip()
-    if header == ",".join(COLUMNS).encode():
+    if is_log(data):
         whole = whole_length(data)
+        if _SWALLOWED.search(data, whole):
+            problem = f"a quote in line {len(data[:whole].splitlines()) + 1} is never closed; remove it, or close it"
+            raise InputError(f"{path} cannot be read: {problem}", owner=owner)
         if whole < len(data):
-            torn = data[whole:].decode(errors="replace").strip()
+            torn = data[whole : whole + 400].decode(errors="replace").strip()
             text = f"{path.name}: the last line is not complete and is left out: {torn[:80]!r}"
             warnings.warn(text, RunWarning, stacklevel=2)
         data = data[:whole]
@@ -146,17 +151,30 @@ def lines_of(path: Path, owner: str) -> list[Line]:
 
 def whole_length(data: bytes) -> int:
     """The length of the start of a log that ends with a whole line: a line break outside of quotes."""
-    end = len(data)
-    while end and (data[end - 1 : end] != b"\n" or data.count(b'"', 0, end) % 2):
-        end = data.rfind(b"\n", 0, end - 1) + 1
-    return end
+    end = whole = quotes = 0
+    for line in data.splitlines(keepends=True):
+        end += len(line)
+        quotes += line.count(b'"')
+        whole = end if quotes % 2 == 0 and line.endswith((b"\n", b"\r")) else whole
+    return whole
+
+
+def is_log(data: bytes) -> bool:
+    """Whether a file begins as a log does, so that lines can be added; no sheet does, nor a log in another form."""
+    first = data.removeprefix(BOM.encode()).partition(b"\n")[0]
+    return first.strip().replace(b'"', b"") == HEADER
+
+
+def is_started_log(data: bytes) -> bool:
+    """Whether a file is what a kill or a full disc has left of the first line of a log."""
+    return HEADER.startswith(data)
 
 
 def _parsed(path: Path, text: str, owner: str) -> list[Line]:
     first = text.partition("\n")[0]
     separator = max(",;\t", key=first.count)  # spreadsheets of some countries write semicolons
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     except csv.Error as error:
         raise InputError(f"{path} cannot be read as CSV: {error}", owner=owner) from None
     names = [name.strip().casefold() for name in rows[0]] if rows else []

@@ -8,15 +8,30 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pucl.errors import Described, RunError, bad_argument, some
+from pucl.errors import Described, InputError, RunError, bad_argument, some
 from pucl.files import alone_in, is_temporary, replace_file
 from pucl.formulas import unmarked
 from pucl.models.places import check_folder
-from pucl.review.answers import ASKED, LOG, SAID, WITHDRAWN, Line, Standing, as_csv, lines_of, standing, whole_length
+from pucl.review.answers import (
+    ASKED,
+    HEADER,
+    LOG,
+    SAID,
+    WITHDRAWN,
+    Line,
+    Standing,
+    as_csv,
+    is_log,
+    is_started_log,
+    lines_of,
+    standing,
+    whole_length,
+)
 
 OUT = "out"
+STARTS = 200  # bytes of a log that tell its form
 PATIENCE = 60.0  # seconds to wait for another process that works in the folder
-_SHEET = re.compile(r"sheet-(\d{4,})")
+_SHEET = re.compile(r"sheet-(\d{4,9})(?!\d)")
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,23 @@ def check_place(folder: Path, owner: str) -> None:
 def log_of(folder: Path, owner: str) -> list[Line]:
     """The lines of the log of a folder; none where there is no log yet."""
     path = folder / LOG
-    return lines_of(path, owner) if path.is_file() else []
+    if not path.is_file():
+        return []
+    try:
+        with path.open("rb") as file:
+            start = file.read(STARTS)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", owner=owner) from None
+    _check_form(path, start, owner)
+    return [] if is_started_log(start) else lines_of(path, owner)
+
+
+def _check_form(path: Path, start: bytes, owner: str) -> None:
+    """Refuse a log that another program has saved with other separators or columns: lines that are added get lost."""
+    if not (is_log(start) or is_started_log(start)):
+        first = start.partition(b"\n")[0].decode(errors="replace").strip()[:60]
+        got = Described(f"{first} (did another program save it? Save it as CSV with commas)")
+        raise bad_argument(owner, str(path), f"a log that begins with {HEADER.decode()}", got)
 
 
 def append(folder: Path, lines: Iterable[Line]) -> None:
@@ -69,7 +100,9 @@ def append(folder: Path, lines: Iterable[Line]) -> None:
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     try:
         with open(handle, "rb", closefd=False) as file:
-            whole = whole_length(file.read())
+            data = file.read()
+        _check_form(path, data[:STARTS], "pucl.review")
+        whole = whole_length(data)
         os.ftruncate(handle, whole)
         try:
             _write(handle, as_csv(new, header=whole == 0))

@@ -24,7 +24,8 @@ class Leaks:
 
     Attributes:
         columns: that tell P from U alone, with the AUC of each, the largest first.
-        repeated: how many labelled rows stand in U again, equal in every column; 0 where this is common in the data.
+        repeated: how many labelled rows stand in U again, equal in every column that is given (columns of ids are not);
+            0 where this is common in the data.
         labelled: how many labelled rows there are.
     """
 
@@ -51,9 +52,10 @@ class Leaks:
             )
         if self.repeated:
             found.append(
-                f"Possible leak: {self.repeated:,} of {self.labelled:,} labelled rows stand among the unlabelled rows "
-                "again, equal in every column. Remove these from the unlabelled rows: they count as not known to be "
-                "positive, which distorts every estimate."
+                f"Possible leak: {self.repeated:,} of {self.labelled:,} labelled rows have an equal row among the "
+                "unlabelled ones, in every column that is used. Where it is the same case twice, remove it from the "
+                "unlabelled rows: it counts as not known to be positive, which distorts every estimate. Equal rows of "
+                "different cases stay."
             )
         return tuple(found)
 

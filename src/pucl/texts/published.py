@@ -66,11 +66,11 @@ class PublishedEncoder:
     @cached_property
     def _encode(self) -> Encode:
         with TemporaryDirectory(ignore_cleanup_errors=True) as place:
-            for name, content in self.files.items():
-                path = Path(place, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
             try:
+                for name, content in self.files.items():
+                    path = Path(place, name)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
                 return self.opened(Path(place))
             except InputError:
                 raise

@@ -8,6 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from pucl.errors import Described, bad_argument
+from pucl.numerics.starting import start
 from pucl.seeds import seed_of
 from pucl.training.config import TrainConfig
 
@@ -85,7 +86,7 @@ def streamed_batches(x: Tensor, order: Tensor, device: torch.device) -> Iterator
 
     thread = threading.Thread(target=read, name="pucl-batches", daemon=True)
     try:
-        thread.start()
+        start(thread)
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item

@@ -103,10 +103,21 @@ def save(
         _commit(folder, step, data, text)
     except OSError as error:
         raise _no_room(folder, step, error, len(data) + len(text)) from error
-    for old in committed(folder)[: -where.keep]:
-        for path in _files(folder, old):  # the JSON first: what is left of a kill in between does not count
-            _delete(path)
+    _thin_out(where)
     return _files(folder, step)[0]
+
+
+def tidy(where: Checkpoints) -> None:
+    """Finish what a run that was killed after its newest checkpoint did not: the older ones are deleted."""
+    with _readable(where.folder):
+        _thin_out(where)
+        _clean(where.folder)
+
+
+def _thin_out(where: Checkpoints) -> None:
+    for old in committed(where.folder)[: -where.keep]:
+        for path in _files(where.folder, old):  # the JSON first: what is left of a kill in between does not count
+            _delete(path)
 
 
 def load(folder: Path, *, run: Mapping[str, Any]) -> Saved | None:

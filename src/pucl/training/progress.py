@@ -8,6 +8,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from pucl.numerics.starting import check_threads
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
@@ -64,6 +66,7 @@ class Bar:
                 self._progress = _progress_on(console, bool(self._label), self._clock)
                 words = f"{self._epoch(self._first + 1)}  starting"
                 self._task = self._progress.add_task(self._label, total=self._total, completed=self._first, words=words)
+                check_threads()
                 self._progress.start()
                 self._due = -math.inf
         return self

@@ -45,6 +45,8 @@ def restore(run: "Run") -> None:
         raise bad_argument("Checkpoints", "folder", "the same folder for every process", got)
     if checkpoint is None:
         return
+    if rank_and_world()[0] == 0:
+        checkpoints.tidy(where)
     run.network.load_state_dict(_part(checkpoint.tensors, "network."))
     restore_state(run.optimiser, run.network, _part(checkpoint.tensors, "optimiser."))
     if run.average is not None:

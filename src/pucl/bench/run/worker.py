@@ -45,7 +45,9 @@ def work(orders: Orders, connection: Connection) -> None:
 
 def prepare(threads: int) -> None:
     """Tie this process to its parent, and set its number of threads where the environment does not say it."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    from pucl.numerics.starting import start
+
+    start(threading.Thread(target=_end_with_parent, daemon=True))
     os.dup2(2, 1)  # what libraries print goes to stderr
     number = threads_of(threads)
     for name in THREADS:

@@ -43,7 +43,7 @@ class Fitted:
         answer: decisions and scores of any rows.
         own: out-of-fold scores of the training rows, if there are any.
         priors: what it says of π, by the name of the estimator.
-        promised: precision and accuracy on U that it promises, where it does.
+        promised: recall, precision and accuracy on U that it promises, where it does.
         choices: what it chose from the data.
     """
 

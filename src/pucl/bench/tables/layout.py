@@ -98,7 +98,7 @@ def notes(lines: list[TableLine]) -> list[str]:
         "the best other method less the own, on the table where that is largest.",
         "π̂: error and bias over all fits, a bound taken as π̂. Held: intervals (of 90 %) that hold π, and bounds that "
         "are not below it.",
-        "Promised − true: precision and accuracy on the unlabelled rows, where a fit shows them as estimates.",
+        "Promised − true: on the unlabelled rows, where a fit shows the figure as an estimate. Recall is always shown.",
     ]
     if failed := failures(lines):
         methods = sorted({line.cell.method for line in failed})

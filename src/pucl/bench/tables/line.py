@@ -84,7 +84,7 @@ class Measures:
         tails: q_U(c) / q_P(c) where the top shares `TAILS` of P lie above c: level in a region of pure positives.
         priors: what is said of π, by estimator.
         choices: what the method chose.
-        promised: precision and accuracy on U, as the method estimates them.
+        promised: recall, precision and accuracy on U, as the method estimates them.
         true: the same in truth.
     """
 

@@ -87,10 +87,10 @@ def measures(parts: Split, seed: int, fitted: Fitted, seconds: float) -> Measure
 
 
 def truth_on_u(parts: Split, fitted: Fitted) -> dict[str, float]:
-    """Precision and accuracy of the decisions on the unlabelled training rows; precision is 0 if none is positive."""
+    """Recall, precision and accuracy of the decisions on the unlabelled training rows; 0 where there are no rows."""
     truth, found = parts.y[~parts.s], fitted.answer(parts.x[~parts.s])[0]
-    precision = float(truth[found].mean()) if found.any() else 0.0
-    return {"precision": precision, "accuracy": float((truth == found).mean())}
+    recall, precision = (float(part.mean()) if len(part) else 0.0 for part in (found[truth], truth[found]))
+    return {"recall": recall, "precision": precision, "accuracy": float((truth == found).mean())}
 
 
 def weigh(prior: Prior, pi: float) -> WeighedPrior:

@@ -166,7 +166,7 @@ def ours(given: Given) -> Fitted:
         score = model.decision_function(x)
         return score > 0, score
 
-    says = {"precision": "precision", "accuracy": "proxy_accuracy"}
+    says = {"recall": "recall", "precision": "precision", "accuracy": "proxy_accuracy"}
     promised = {what: model.scores_[name]["value"] for what, name in says.items() if name in model.scores_}
     choices = {name: str(value) for name, value in model.choices_.items()}
     prior = Prior(model.prior_, *model.prior_interval_, is_bound=bool(model.prior_is_bound_))

@@ -34,6 +34,7 @@ CONDITIONS = f"""
   standardised for pulearn and pu-toolbox, and `pucl` is used as it is. pucl's defaults were chosen on the development
   tables, so the tables that are held back say more.
 - **Time.** CPU seconds of the fit, on one thread. The first fit of a process also loads the packages of the method.
+  Methods ran on different days and machines: a factor of two says something, a tenth does not.
 """
 ROLE_TEXT = """## Choosing and confirming
 
@@ -42,8 +43,9 @@ for development if the SHA-256 of its name, in hexadecimal, is below 44. So its 
 and does not change when a table is added. The tables below had their roles before any method was run on them.
 
 The rankers and their weights were fixed before a held-back table was seen. When a share is an estimate was not: an
-earlier form of that rule failed on held-back tables and was changed. Today's form was chosen on other tables and
-images, and then run once on the held-back ones (LOG.md).
+earlier form of that rule failed on held-back tables and was changed. Its next form was chosen on other tables and
+images, and then run once on the held-back ones. One part of it, whether the scores themselves tell P from U among the
+highest, was added because of three fits of another table, and was run on all tables afterwards (LOG.md).
 """
 TAIL = """## Run it yourself
 

@@ -70,7 +70,7 @@ class PriorRow:
 
 @dataclass(frozen=True)
 class PromiseRow:
-    """Promised less true precision or accuracy on U, over the fits that show it as an estimate."""
+    """Promised less true recall, precision or accuracy on U, over the fits that show it as an estimate."""
 
     method: str
     what: str

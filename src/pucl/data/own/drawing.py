@@ -17,9 +17,9 @@ from pucl.data.own.labelled_rows import RowList, check_distinct
 from pucl.data.own.reading import OwnData, ReadOptions
 from pucl.data.own.row_keys import Keys, keys_of_ids, keys_of_rows
 from pucl.data.own.scan import scan_frame
-from pucl.data.own.streamed_labels import ReadRows, StreamedLabels, streamed_labels
+from pucl.data.own.streamed_labels import ReadRows, streamed_labels
 from pucl.data.own.table_rows import TableRows
-from pucl.errors import Described, bad_argument, check_count
+from pucl.errors import Described, about_file, bad_argument, check_count
 from pucl.labels import check_negatives
 
 FEWEST = 4  # rows that a sample may have
@@ -89,13 +89,15 @@ def draw(
     named = RowList("also", list(also), id_column=rows.id_column) if also else None
     kept: dict[tuple[Any, bool], Lowest] = {}
     asked: dict[Any, Lowest] = {}  # the rows of `also` by their label
-    n_rows = 0
+    n_rows, name = 0, rows.scan.name
     for read, keys in _batches(rows, labels.column, seed):
         n_rows += len(keys)
         known = np.zeros(len(keys), dtype=bool) if negatives is None else negatives.mask(read.ids, read.start)
         wanted = np.zeros(len(keys), dtype=bool) if named is None else named.mask(read.ids, read.start) & ~known
         part = Part(keys, np.arange(read.start, n_rows), read.columns.select(rows.wanted))
-        for value, said in labels.of(read):
+        with about_file(name):
+            values = list(labels.of(read))
+        for value, said in values:
             for negative in (False, True):
                 kept.setdefault((value, negative), Lowest(n)).add(part, said & (known == negative))
             asked.setdefault(value, Lowest(max(1, len(also)))).add(part, said & wanted)
@@ -104,7 +106,13 @@ def draw(
     if negatives is not None:
         negatives.check(n_rows)
     kept = {kind: lowest for kind, lowest in kept.items() if lowest.seen}
-    return _sampled(rows, labels, kept, {value: lowest for value, lowest in asked.items() if lowest.seen}, n)
+    counts: dict[Any, int] = {}
+    for (value, _), lowest in kept.items():
+        counts[value] = counts.get(value, 0) + lowest.seen
+    with about_file("" if labels.column is None else name):
+        positive = labels.positive(counts)
+    with about_file(name):
+        return _sampled(rows, positive, kept, {value: lowest for value, lowest in asked.items() if lowest.seen}, n)
 
 
 def _batches(rows: TableRows, label: str | None, seed: int) -> Iterator[tuple[ReadRows, Keys]]:
@@ -113,11 +121,12 @@ def _batches(rows: TableRows, label: str | None, seed: int) -> Iterator[tuple[Re
     for file in rows.scan.parts or (rows.scan,):
         first = start
         for batch in file.read(columns, PASS):
-            ids = rows.ids_of(batch, start)
-            if rows.id_column is None:
-                keys = keys_of_rows(file.name, start - first, len(batch), seed)
-            else:
-                keys = keys_of_ids(batch.column(rows.id_column), rows.id_column, seed)
+            with about_file(file.name):
+                ids = rows.ids_of(batch, start)
+                if rows.id_column is None:
+                    keys = keys_of_rows(file.name, start - first, len(batch), seed)
+                else:
+                    keys = keys_of_ids(batch.column(rows.id_column), rows.id_column, seed)
             yield ReadRows(batch, ids, start), keys
             start += len(batch)
 
@@ -180,16 +189,12 @@ class Lowest:
 
 def _sampled(
     rows: TableRows,
-    labels: StreamedLabels,
+    positive: Collection[Any],
     kept: Mapping[tuple[Any, bool], Lowest],
     asked: Mapping[Any, Lowest],
     n: int,
 ) -> tuple[OwnData, Source]:
-    """The sample out of the rows that were kept, now that it is known what their labels mean."""
-    counts: dict[Any, int] = {}
-    for (value, _), lowest in kept.items():
-        counts[value] = counts.get(value, 0) + lowest.seen
-    positive = labels.positive(counts)
+    """The sample out of the rows that were kept, now that it is known which labels mean a positive."""
     kinds: dict[str, list[Lowest]] = {"labelled": [], "negative": [], "unlabelled": []}
     for (value, negative), lowest in kept.items():
         if negative and value in positive:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pucl.data import Kind
 from pucl.data.own.batch import OWNER, Batch, need
 from pucl.data.readers.image_folder import opaque, opened, unreadable
-from pucl.errors import Described, InputError, bad_argument, check_count
+from pucl.errors import Described, InputError, bad_argument, check_count, users_line
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 GREY, COLOUR = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
@@ -75,7 +75,7 @@ def image_rows(folder: Path, *, size: Any = None, skip_unreadable: bool = False)
             unreadable.append(name)
     if unreadable:
         text = f"{len(unreadable)} of {len(names)} images cannot be read and are skipped, first {unreadable[0]}"
-        warnings.warn(text, stacklevel=4)
+        warnings.warn(text, stacklevel=users_line())
     if not shapes:
         raise bad_argument(OWNER, str(folder), "a folder of images", Described("none that can be read"))
     mode = "L" if all(shape[0] == "L" for shape in shapes.values()) else "RGB"

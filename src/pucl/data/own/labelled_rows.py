@@ -15,7 +15,7 @@ from pucl.data.own.arrays import as_array, mapped
 from pucl.data.own.batch import OWNER
 from pucl.data.own.columns import as_text
 from pucl.data.own.label_words import in_words, positive_of
-from pucl.errors import Described, InputError, about_file, bad_argument, one_line
+from pucl.errors import Described, InputError, about_file, bad_argument, one_line, users_line
 from pucl.labels import check_labels, check_negatives
 
 POSITIVE, NEGATIVE, UNLABELLED = "positive", "negative", ("unlabelled", "unlabeled")
@@ -53,7 +53,7 @@ def from_labels(
         others = [value for value in distinct if value != positive]
         n = np.ones(len(labels), dtype=np.int64) if counts is None else np.asarray(counts)
         n_positive, n_others, n_missing = (int(n[kind].sum()) for kind in (found, ~found & ~missing, missing))
-        warnings.warn(in_words(name, positive, n_positive, others, n_others, n_missing), stacklevel=4)
+        warnings.warn(in_words(name, positive, n_positive, others, n_others, n_missing), stacklevel=users_line())
     return check_labels(found, n_rows=n_rows, owner=owner)
 
 

@@ -2,6 +2,8 @@
 
 from threading import Event, Thread
 
+from pucl.numerics.starting import check_threads, start
+
 THREADS = 2  # one that reads and one that parses
 BLOCKS = 8  # read ahead, in work and parsed
 
@@ -9,13 +11,12 @@ BLOCKS = 8  # read ahead, in work and parsed
 def check_room(block: int) -> None:
     """Take as many bytes and threads as Arrow does, and free them; a MemoryError where there is no room."""
     bytearray(BLOCKS * block)
+    check_threads(THREADS)
     done = Event()
     threads = [Thread(target=done.wait) for _ in range(THREADS)]
     try:
         for thread in threads:
-            thread.start()
-    except RuntimeError:
-        raise MemoryError("no room for another thread") from None
+            start(thread)
     finally:
         done.set()
         for thread in threads:

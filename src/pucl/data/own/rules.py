@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pucl.data.own.batch import OWNER, Table
 from pucl.data.own.columns import as_text
-from pucl.errors import Described, bad_argument
+from pucl.errors import Described, bad_argument, users_line
 
 Unknown = Literal["zeros", "error"]
 ZEROS = "all its features are 0"
@@ -77,7 +77,7 @@ class NumberRule:
         missing = np.isnan(values)
         if missing.any() and not self.indicator:
             consequence = f"the median {self.fill:g} is taken"
-            warnings.warn(ColumnWarning(self.name, int(missing.sum()), consequence), stacklevel=3)
+            warnings.warn(ColumnWarning(self.name, int(missing.sum()), consequence), stacklevel=users_line())
         return (values - self.centre) / self.scale
 
 
@@ -119,7 +119,7 @@ class CategoryRule:
         if new.any() and not self.other:
             self._meet(texts[new], table.start + int(new.argmax()))
         if missing.any() and not self.indicator:
-            warnings.warn(ColumnWarning(self.name, int(missing.sum()), ZEROS), stacklevel=3)
+            warnings.warn(ColumnWarning(self.name, int(missing.sum()), ZEROS), stacklevel=users_line())
         codes[missing] = np.nan
         return codes
 
@@ -127,7 +127,7 @@ class CategoryRule:
         if self.unknown == "error":
             got = Described(f"{new[0]!r} at row {row}")
             raise bad_argument(OWNER, f"column {self.name!r}", f"one of {list(self.values)[:5]}", got)
-        warnings.warn(ColumnWarning(self.name, len(new), ZEROS, frozenset(new)), stacklevel=4)
+        warnings.warn(ColumnWarning(self.name, len(new), ZEROS, frozenset(new)), stacklevel=users_line())
 
 
 def fit_number(table: Table, name: str) -> NumberRule | None:
@@ -168,7 +168,7 @@ def fit_category(
     warnings.warn(
         f"column {name!r} has {len(counts)} categories; the {max_categories} most frequent are kept, "
         f"the rest ({len(present) - sum(counts[text] for text in most)} rows) is one category 'other', except to trees",
-        stacklevel=4,
+        stacklevel=users_line(),
     )
     return CategoryRule(name, tuple(sorted(most)), True, indicator, declared, unknown, tuple(rare))
 

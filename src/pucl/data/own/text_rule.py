@@ -12,7 +12,7 @@ from pucl.data.own.batch import OWNER, Table
 from pucl.data.own.columns import as_text
 from pucl.data.own.rules import CategoryRule, ColumnWarning, NumberRule, column_values, wrong_type
 from pucl.data.own.texts import TYPE
-from pucl.errors import InputError
+from pucl.errors import InputError, users_line
 from pucl.texts import Arrays, TextVectors
 from pucl.texts.tokens import count_words
 
@@ -58,7 +58,7 @@ class TextRule:
         texts = present(table, self.name)
         missing = np.array([not text for text in texts], dtype=bool)
         if missing.any() and not self.indicator:
-            warnings.warn(ColumnWarning(self.name, int(missing.sum()), WITHOUT), stacklevel=3)
+            warnings.warn(ColumnWarning(self.name, int(missing.sum()), WITHOUT), stacklevel=users_line())
         vectors = self.vectors.encode(texts)
         return np.concatenate([vectors, missing[:, None].astype(np.float32)], axis=1) if self.indicator else vectors
 

@@ -22,7 +22,7 @@ from pucl.data.own.opening import open_rows
 from pucl.data.own.rules import CategoryRule, NumberRule, Unknown, are_ids, fit_category, fit_number
 from pucl.data.own.text_rule import Rule, TextRule, fit_text, is_free_text, present
 from pucl.data.own.texts import TYPE
-from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by, some
+from pucl.errors import Described, InputError, bad_argument, check_count, is_number, signed_by, some, users_line
 from pucl.texts import HASHED, Arrays, check_encoder
 
 VERSION = 1
@@ -221,14 +221,14 @@ def _explain(table: Table, dropped: Sequence[str], ids: Mapping[str, str]) -> No
         raise bad_argument(OWNER, "the table", "columns with at least two different values", got)
     constant = [name for name in dropped if name not in ids and date_of(name) is None]
     if constant:
-        warnings.warn(f"constant columns are dropped: {some(map(repr, constant))}", stacklevel=4)
+        warnings.warn(f"constant columns are dropped: {some(map(repr, constant))}", stacklevel=users_line())
     for name, example in ids.items():
         if OTHER_DATE.match(example):
             reason = f"its dates, such as {example[:30]!r}, are not written as 2024-12-31 (08:30)"
         else:
             shown = f"such as {example[:30]!r}; categorical= takes it as categories, text_columns= as text"
             reason = f"it holds names or ids, {shown}"
-        warnings.warn(f"column {name!r} is left out: {reason}", stacklevel=4)
+        warnings.warn(f"column {name!r} is left out: {reason}", stacklevel=users_line())
 
 
 def _content(rule: Rule) -> dict[str, Any]:

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 
 from pucl.encoders.frozen.onnx_file import takes_other_files
 from pucl.encoders.shapes import Shape
-from pucl.errors import Described, InputError, about_file, bad_argument, how_to_install, one_line
+from pucl.errors import Described, InputError, bad_argument, how_to_install, one_line
 from pucl.weights import need
 
-OWNER = "encoder 'onnx'"
 TYPES = ("tensor(float)", "tensor(double)", "tensor(float16)", "tensor(uint8)")
 
 
@@ -24,8 +23,9 @@ class OnnxNetwork(nn.Module):
     takes_bytes = True
     file: Tensor
 
-    def __init__(self, file: Tensor) -> None:
+    def __init__(self, file: Tensor, name: str) -> None:
         super().__init__()
+        self.owner = f"encoder 'onnx:{name}'"
         self.register_buffer("file", file)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -43,18 +43,18 @@ class OnnxNetwork(nn.Module):
         try:
             outside = takes_other_files(data)
         except ValueError as error:
-            raise InputError(f"the file cannot be read as ONNX: {error}", owner=OWNER) from None
+            raise InputError(f"the file cannot be read as ONNX: {error}", owner=self.owner) from None
         if outside:
             got = Described("one with numbers in other files (onnx.save(onnx.load(FILE), NEW) makes one file of them)")
-            raise bad_argument(OWNER, "the graph", "one that needs no other file", got)
+            raise bad_argument(self.owner, "the graph", "one that needs no other file", got)
         try:
             session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
             inputs = [(each.name, each.type) for each in session.get_inputs()]
         except Exception as error:
-            raise InputError(f"onnxruntime cannot read the file: {one_line(error)}", owner=OWNER) from None
+            raise InputError(f"onnxruntime cannot read the file: {one_line(error)}", owner=self.owner) from None
         if len(inputs) != 1 or inputs[0][1] not in TYPES:
             got = Described(", ".join(f"{name}: {kind}" for name, kind in inputs))
-            raise bad_argument(OWNER, "the graph", f"one with one input of {', '.join(TYPES)}", got)
+            raise bad_argument(self.owner, "the graph", f"one with one input of {', '.join(TYPES)}", got)
         return session
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class OnnxNetwork(nn.Module):
             return torch.from_numpy(np.concatenate(parts).astype(np.float32)).to(x.device)
         except Exception as error:
             problem = f"the graph cannot take rows of shape {tuple(x.shape[1:])}: {one_line(error)}"
-            raise InputError(problem, owner=OWNER) from None
+            raise InputError(problem, owner=self.owner) from None
 
     def _sized(self, x: Tensor, shape: list[Any]) -> Tensor:
         """Images in the size of the graph; grey ones as three channels where it wants these."""
@@ -98,12 +98,11 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     except OSError as error:
         got = Described(f"{target} ({error.strerror or error})")
         raise bad_argument(owner, "encoder", "onnx:FILE with a file that can be read", got) from None
-    network = OnnxNetwork(torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()))
-    with about_file(Path(target).name):
-        _ = network.session  # what cannot be run is refused now
+    network = OnnxNetwork(torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()), Path(target).name)
+    _ = network.session  # what cannot be run is refused now
     return network, {"size": len(data)}
 
 
 def build(target: str, input_shape: Shape, *, size: int) -> nn.Module:  # noqa: ARG001
     """The module without the bytes of its file, which are loaded later."""
-    return OnnxNetwork(torch.zeros(size, dtype=torch.uint8))
+    return OnnxNetwork(torch.zeros(size, dtype=torch.uint8), target)

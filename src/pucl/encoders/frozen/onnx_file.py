@@ -31,11 +31,18 @@ def takes_other_files(data: bytes) -> bool:
         kind, content = parts.pop()
         for number, value in _fields(content):
             if kind == TENSOR:
-                if (number == EXTERNAL_DATA and not isinstance(value, int)) or (number == DATA_LOCATION and value == 1):
+                if (number == EXTERNAL_DATA and not isinstance(value, int)) or (
+                    number == DATA_LOCATION and _as_enum(value) == 1
+                ):
                     return True
             elif number in INSIDE[kind] and not isinstance(value, int):
                 parts.append((INSIDE[kind][number], value))
     return False
+
+
+def _as_enum(value: memoryview | int) -> int:
+    """As protobuf takes a whole number for one of a list: it keeps 32 bits."""
+    return value & 0xFFFFFFFF if isinstance(value, int) else 0
 
 
 def _fields(content: memoryview) -> Iterator[tuple[int, memoryview | int]]:
