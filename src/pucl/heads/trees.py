@@ -98,7 +98,7 @@ class Trees(StoredHead):
         for fitted in trees:
             tree, share = fitted.tree_, np.flatnonzero(fitted.classes_ == 1)
             value = tree.value[:, 0, share[0]] if len(share) else np.zeros(tree.node_count)
-            # Before 1.8, scikit-learn may leave NaN where values are missing; no number is ≤ NaN, so all go to the right.
+            # Before 1.8, scikit-learn may leave NaN where values are missing; as no number is ≤ NaN, all go right.
             threshold = np.where(np.isnan(tree.threshold), -np.inf, tree.threshold)
             nodes.append({
                 "left": tree.children_left, "right": tree.children_right, "feature": tree.feature,
