@@ -193,6 +193,7 @@ def test_the_time_it_took_is_no_longer_there_for_the_other_fit(monkeypatch: pyte
     left = []
 
     def noted(plan: FitPlan) -> Any:
+        assert plan.deadline is not None
         left.append(plan.deadline)
         return fast_first(plan)
 
