@@ -153,7 +153,8 @@ def command_of(verb: str, grid: Path, only: Sequence[str]) -> str:
 def draw_sweep(name: str, stored: Stored) -> Picture:
     """The picture of what is stored; nothing stored is an error that says which grid to run."""
     if not stored.lines:
-        cost = f"{len(stored.cells)} cells on {stored.encoders} encoders; --dry-run says how long it takes here, with --hardware elsewhere"
+        how_long = "--dry-run says how long it takes here, with --hardware elsewhere"
+        cost = f"{len(stored.cells)} cells on {stored.encoders} encoders; {how_long}"
         raise InputError(f"figure {name!r}: no results are stored; run: {stored.command} ({cost})")
     sweep = stored.sweep
     panels = []
