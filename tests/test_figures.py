@@ -2,6 +2,7 @@
 
 import csv
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ import pytest
 import torch
 
 from pucl.bench.figures import kappa as kappa_file
-from pucl.bench.figures.drawing import MARKERS, PALETTE, draw, save
+from pucl.bench.figures.drawing import MARKERS, PALETTE, balanced, draw, save
 from pucl.bench.figures.making import FAMILY, Results, catalogue, make, needs_results
 from pucl.bench.figures.maps import Maps
 from pucl.bench.figures.picture import HEADER, Curve, Panel, Picture, rows
 from pucl.bench.figures.point_config import arrangements, energy, free_minimum
 from pucl.bench.figures.pupl_gmm import PRIOR, SEPARATION, accuracy, boundary, classifiers
-from pucl.bench.figures.sweep import Stored, Sweep, draw_sweep
+from pucl.bench.figures.sweep import Stored, Sweep, draw_sweep, objective_of
 from pucl.bench.grid.grid import read_grid
 from pucl.bench.results.line import ResultLine
 from pucl.bench.results.notebooks import points
@@ -148,8 +149,9 @@ def test_seeds_become_means_with_error_bars() -> None:
     assert pucl.x == (0.05, 0.1, 0.25, 0.5) and pucl.seeds == (3, 3, 3, 3)
     assert pucl.y == pytest.approx([81.5, 82.0, 83.5, 86.0]) and pucl.error == pytest.approx([1.0] * 4)
     assert curve_of(panel, "ssCL").x == (0.05, 0.5), "more labels are more rows, of which it is shown both ends"
+    said = made.conditions.replace("\N{NO-BREAK SPACE}", " ")
     for words in ("cnn7bn", "100 epochs", "n_U = 10,000", "3 seeds", "overlapping", "kNN", "authors"):
-        assert words in made.conditions
+        assert words in said
     theirs = {p.gamma: p.accuracy for p in points("objectives-over-gamma-200-epochs") if p.method == "puCL"}
     published = curve_of(panel, "puCL", "published")
     assert dict(zip(published.x, published.y, strict=True)) == theirs and not published.error
@@ -162,8 +164,10 @@ def test_axes_of_the_other_figures() -> None:
     assert x_of("mcl", "γ = 0.05") == (0.0, 0.5, 0.9, 1.0), "ssCL and sCL-PU are its ends"
     assert x_of("punce_prior", "γ = 0.25") == (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3)
     epochs = range(10, 101, 10)  # of 10 and of 14 full batches of 1,024
-    assert x_of("convergence", "ssCL, γ = 0.05") == pytest.approx([epoch * 10 * 1.024 for epoch in epochs])
+    assert x_of("convergence", "ssCL") == pytest.approx([epoch * 10 * 1.024 for epoch in epochs])
     assert x_of("convergence", "puCL, γ = 0.5") == pytest.approx([epoch * 14 * 1.024 for epoch in epochs])
+    most = [cell for cell in stored("convergence").cells if cell.place.n_labelled == 5000]
+    assert {objective_of(cell) for cell in most} == {"puCL"}, "of ssCL there is only the last epoch"
     assert x_of("heads", "ours") == pytest.approx((1 / 19, 3 / 17, 8 / 12))
 
 
@@ -283,7 +287,18 @@ def test_panels_of_one_quantity_have_one_axis_and_objectives_one_colour() -> Non
             for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
                 line: Any = handle[0] if isinstance(handle, tuple) else handle
                 colours.setdefault(label.partition(",")[0], set()).add(line.get_color())
+    for one in draw(draw_sweep("convergence", stored("convergence"))).axes:
+        handles, labels = one.get_legend_handles_labels()
+        first: Any = next(handle for handle, label in zip(handles, labels, strict=True) if label.startswith("ssCL"))
+        colours["ssCL"].add((first[0] if isinstance(first, tuple) else first).get_color())
     assert [len(colours[name]) for name in ("ssCL", "sCL-PU", "puCL", "puNCE", "sCL")] == [1] * 5
+
+
+def test_lines_of_a_title_are_as_long_as_each_other() -> None:
+    text = "n_U = 10,000; one seed; dashed: the authors' notebooks, ResNet-18; 51 of 153 cells are there"
+    lines = balanced(text, 70)
+    assert " ".join(lines) == text and len(lines) == 2 and max(map(len, lines)) - min(map(len, lines)) < 12
+    assert balanced("one line", 70) == ["one line"] and len(textwrap.wrap(text, 70)[1]) < 30
 
 
 def test_cuts_run_along_gamma_and_along_pi() -> None:

@@ -46,6 +46,14 @@ def test_forty_positives_among_five_thousand_rows() -> None:
     assert str(found) == "\n".join(found.messages)
 
 
+def test_a_bias_that_rounds_to_nothing_is_said_to_be_next_to_none() -> None:
+    near, far = (Geometry(separation=Estimate(value, 0.001)) for value in (0.005, 0.5))
+    *_, small = limits(*FORTY, prior=PriorEstimate.bound(0.5, "bbe"), geometry=near).messages
+    *_, large = limits(*FORTY, prior=0.5, geometry=far).messages
+    assert "next to none" in small and "draw the classes together" not in small
+    assert "0.25 of the loss" in large and "draw the classes together" in large
+
+
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
@@ -74,7 +82,7 @@ def test_the_bias_is_that_of_the_centroids() -> None:
     found = limits(50, 100, prior=0.5, geometry=geometry)
     kappa = 0.25 / 1.5
     assert found.bias == pytest.approx((2 * kappa * 2, 2 * kappa * 2))
-    assert "0.67 (at τ = 0.5)" in found.messages[-1]
+    assert "0.67 of the loss (at τ = 0.5)" in found.messages[-1]
 
 
 def test_few_rows_do_not_push_centroids_apart(generator: Generator) -> None:

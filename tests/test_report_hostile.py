@@ -60,7 +60,9 @@ def hostile() -> tuple[FitRecord, Evidence, Schema]:
         prior=PriorEstimate(fit.prior, 0.1, 0.9, ATTACKS[4]),
     )
     effects = tuple(Effect(name, name, 0.1) for name in ATTACKS)
-    evidence = replace(evidence_of(odd), explained=tuple(Explained(name, effects[:8]) for name in ATTACKS[:10]))
+    evidence = replace(
+        evidence_of(odd), explained=tuple(Explained(name, effects[:8]) for name in (*ATTACKS[:10], "W" * 1000))
+    )
     return record, evidence, Schema("table", (3,), dict.fromkeys(ATTACKS, "number"))
 
 
@@ -139,7 +141,9 @@ def test_no_script_runs_nothing_is_fetched_and_the_page_works(browser: Browser, 
     assert browser.ask("location.protocol") == "file:"
     assert browser.ask("getComputedStyle(document.body).display") != "none"
     assert browser.ask("({}).polluted === undefined && Object.keys(Object.prototype).length") == 0
-    assert browser.ask("document.documentElement.scrollWidth") <= 1280
+    for width in (1280, 390):
+        browser.size(width)
+        assert browser.ask("document.documentElement.scrollWidth") <= width
     assert browser.ask("document.querySelectorAll('section').length") >= 10
     assert not [event for event in browser.events if event.get("method") == "Page.javascriptDialogOpening"]
 

@@ -12,7 +12,7 @@ import pytest
 
 from pucl.errors import InputError, RunError
 from pucl.review.answers import COLUMNS, LOG, Line, as_csv, gathered, lines_of, read_answers, standing, whole_length
-from pucl.review.folder import add_files, append, log_of, next_sheet, take_back, working_in
+from pucl.review.folder import add_files, append, log_of, next_sheet, take_back, working_in, write_sheet
 
 from conftest import SRC, environment
 
@@ -121,6 +121,14 @@ def test_adding_twice_changes_nothing_and_what_was_taken_back_stays_so(tmp_path:
     assert [line.answer for line in log_of(folder, OWNER) if line.id == "a"] == ["asked", "positive", "withdrawn"]
 
 
+def test_the_next_sheet_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    left = tmp_path / ".sheet-0001.html.tmp"
+    left.write_bytes(b"<html")
+    with working_in(tmp_path, OWNER):
+        write_sheet(tmp_path, "sheet-0002", ["a"], b"table", b"page")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [LOG, "sheet-0002.csv", "sheet-0002.html"]
+
+
 def test_numbers_that_a_spreadsheet_has_rewritten_are_known_on_their_sheet(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     asked(folder, "007", "1e5", "2.50", "08", "8.0", "x1")
@@ -130,7 +138,7 @@ def test_numbers_that_a_spreadsheet_has_rewritten_are_known_on_their_sheet(tmp_p
     assert said(folder) == {"007": True, "1e5": False, "2.50": True, "x1": False}
     add_files(folder, [filled(tmp_path / "b.csv", "id,answer,sheet\n7,no,sheet-0002\n")], OWNER)
     assert said(folder)["007"] is True and said(folder)["7"] is False
-    with pytest.raises(InputError, match="1 others: 8 .did a spreadsheet change the ids"):  # 08 or 8.0?
+    with pytest.raises(InputError, match="1 other: 8 .did a spreadsheet change the ids"):  # 08 or 8.0?
         add_files(folder, [filled(tmp_path / "c.csv", "id,answer,sheet\n8,yes,sheet-0001\n")], OWNER)
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import html
 import io
 import json
 import re
@@ -14,7 +15,7 @@ import pytest
 from pucl.data.own import read
 from pucl.review.answers import lines_of
 from pucl.review.picking import Pick
-from pucl.review.sheet import as_table, sheet_rows
+from pucl.review.sheet import as_page, as_table, sheet_rows
 from report_browser import CHROMIUM, FAINT_TEXTS, Browser, complaints, requests
 from review_examples import page_of, sheet_of
 
@@ -62,6 +63,11 @@ def test_ids_come_back_from_the_table_and_no_cell_is_a_formula(tmp_path: Path) -
     csv.writer(out).writerows(rows)
     (tmp_path / "s.csv").write_text(out.getvalue(), encoding="utf-8", newline="")
     assert [line.id for line in lines_of(tmp_path / "s.csv", "pucl review")] == list(WITHOUT_CONTROL)
+
+
+def test_the_command_on_the_page_can_be_pasted() -> None:
+    page = as_page("sheet-0001", sheet_of(["a"]), folder="my review", title="t").decode()
+    assert "pucl review --out 'my review' --add answers-sheet-0001.csv" in html.unescape(page)
 
 
 def test_spreadsheets_are_told_that_a_sheet_is_utf_8() -> None:

@@ -198,8 +198,9 @@ def test_the_table_of_the_documentation(command: Command) -> None:
 
 def test_the_command_narrow(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    shown = command("theory", "label_noise").out
+    shown = command("theory", "label_noise", "gradients").out
     assert max(map(len, shown.splitlines())) <= 80 and "0.6667" in shown
+    assert "…" not in shown and "lemma:label_noise (label_noise)" in shown and "= -0.2684" in shown
 
 
 @pytest.mark.slow

@@ -125,7 +125,8 @@ def _keep(out: Path, add: list[Path], take_back: list[str], *, say: bool) -> dic
     if say:
         if added is not None:
             known = f", {added.known:,} were in the log already" if added.known else ""
-            typer.echo(f"Answers added: {added.new:,}{known}")
+            empty = "" if added.new or added.known else ", the column 'answer' is empty"
+            typer.echo(f"Answers added: {added.new:,}{known}{empty}")
         if withdrawn:
             typer.echo(f"Taken back: {some(withdrawn)}")
         typer.echo(

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pucl.theory.checking import Row
 
 FORMATS = ("text", "markdown")
+WIDE = 100  # columns from which a verdict has a line
 
 
 def theory(
@@ -52,13 +54,15 @@ def theory(
         return
     from rich.console import Console
 
-    console = Console()
-    console.print(rows_table(rows))
-    for note in dict.fromkeys(f"{row.label}: {row.note}" for row in rows if row.note and row.verdict != "holds"):
-        console.print(note, markup=False, highlight=False)
-    console.print(
-        f"Seed {seed}. The intervals of a statement hold all its figures together with 99 %.", highlight=False
-    )
+    console = Console(highlight=False)
+    for statement, group in groupby(rows, key=lambda row: row.statement):
+        own = tuple(group)
+        console.print(f"[bold]{own[0].label}[/] ({statement}), {own[0].seconds:.1f} s")
+        console.print(rows_table(own, wide=console.width >= WIDE))
+        for note in dict.fromkeys(row.note for row in own if row.note and row.verdict != "holds"):
+            console.print(note, markup=False)
+        console.print()
+    console.print(f"Seed {seed}. The intervals of a statement hold all its figures together with 99 %.")
 
 
 def markdown(rows: "tuple[Row, ...]") -> str:
@@ -76,21 +80,16 @@ def markdown(rows: "tuple[Row, ...]") -> str:
     return "\n".join(lines) + "\n"
 
 
-def rows_table(rows: "tuple[Row, ...]") -> "Table":
-    """One line for every figure, under a line for its statement."""
+def rows_table(rows: "tuple[Row, ...]", *, wide: bool) -> "Table":
+    """One line for every figure of a statement; the columns of all statements stand under each other."""
     from rich.table import Table
 
-    table = Table(title="Statements of the paper", title_justify="left", title_style="bold")
-    table.add_column("what is compared")
-    for header in ("paper", "corrected", "measured"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("verdict")
-    before = ""
+    table = Table(box=None, expand=True, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("what is compared", ratio=1)
+    for header, width in (("paper", 10), ("corrected", 10), ("measured", 18)):
+        table.add_column(header, justify="right", no_wrap=True, width=width)
+    table.add_column("verdict", width=25 if wide else 14)
     for row in rows:
-        if row.statement != before:
-            before = row.statement
-            table.add_section()
-            table.add_row(f"[bold]{row.label}[/] ({row.statement})", "", "", "", f"{row.seconds:.1f} s")
         table.add_row(row.compared.replace("[", r"\["), *_figures(row), row.verdict)
     return table
 

@@ -36,7 +36,7 @@ _SHEET = re.compile(r"sheet-(\d{4,9})(?!\d)")
 
 @dataclass(frozen=True)
 class Added:
-    """How many answers were new, how many had been added before, and how many cells were still empty."""
+    """How many answers were new, how many had been added before, and the sheets of the new ones."""
 
     new: int
     known: int
@@ -136,8 +136,11 @@ def next_sheet(folder: Path, lines: Iterable[Line]) -> str:
 def write_sheet(folder: Path, name: str, ids: Sequence[str], table: bytes, page: bytes) -> tuple[Path, Path]:
     """Write both forms of a sheet and then, in the log, that its rows were asked; the two files.
 
-    Killed in between, the next sheet asks the same rows again, under another number.
+    Killed in between, the next sheet asks the same rows again, under another number, and removes what was not finished.
+    Only to be called inside `working_in`.
     """
+    for left in filter(is_temporary, [*folder.iterdir()]):
+        left.unlink(missing_ok=True)
     files = folder / f"{name}.csv", folder / f"{name}.html"
     for path, data in zip(files, (table, page), strict=True):
         replace_file(path, data)
@@ -203,7 +206,8 @@ def _number(text: str) -> float | None:
 def _check_asked(path: Path, lines: Sequence[Line], rows: dict[str, Standing], folder: Path, owner: str) -> None:
     odd = [line.id for line in lines if line.id not in rows]
     if odd:
-        got = Described(f"{len(odd):,} others: {some(odd, 4)} (did a spreadsheet change the ids? The page keeps them)")
+        others = f"{len(odd):,} other{'s' * (len(odd) > 1)}"
+        got = Described(f"{others}: {some(odd, 4)} (did a spreadsheet change the ids? The page keeps them)")
         raise bad_argument(owner, f"add {path}", f"answers to rows that stand on the sheets in {folder}", got)
 
 

@@ -4,6 +4,7 @@ import base64
 import codecs
 import hashlib
 import io
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -162,6 +163,6 @@ def as_page(name: str, rows: Sequence[SheetRow], *, folder: str, title: str) -> 
     page = fill(
         asset("sheet.html", PACKAGE), head=head(f"{name} – pucl review", style=style, script=script),
         script=script, name=name, title=shorten(title, LONGEST_ID), count=f"{len(rows):,}", data=as_json(data),
-        command=f"pucl review --out {folder} --add answers-{name}.csv",
+        command=f"pucl review --out {shlex.quote(folder)} --add answers-{name}.csv",
     )  # fmt: skip
     return str(page).encode("utf-8", errors="replace")

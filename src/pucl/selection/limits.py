@@ -192,7 +192,7 @@ def _about_kappa(found: Limits) -> str:
 
 def _about_geometry(seen: Geometry) -> Iterator[str]:
     if seen.alignment is None:
-        yield "Alignment: unknown, no encoder was trained with views of these rows."
+        yield "Alignment: unknown, the embedding is not that of an encoder trained with views of these rows."
     else:
         words = "projections of two views at the end of training (0: they agree; 2: nothing in common)"
         yield f"Alignment: {seen.alignment:.2f}, {words}."
@@ -204,19 +204,21 @@ def _about_geometry(seen: Geometry) -> Iterator[str]:
     if seen.separation is None:
         yield "Separation of the centroids: unknown, that takes embeddings and two rows labelled negative."
     else:
-        apart = f"{seen.separation.value:.2f} ± {seen.separation.error:.2f}"
         yield (
-            f"Separation of the centroids: {apart}, the squared distance between labelled positives and rows called "
-            "negative (0: the same; 2: unrelated; 4: opposite). Whether these rows are negative is unknown."
+            f"Separation of the centroids: {seen.separation}, the squared distance between labelled positives and rows "
+            "called negative (0: the same; 2: unrelated; 4: opposite). Whether these rows are negative is unknown."
         )
 
 
 def _about_bias(found: Limits) -> str:
     if found.bias is None:
         return "Bias of the objective sCL-PU: unknown without the separation."
+    name = "Bias of the objective sCL-PU in this embedding"
+    if found.bias[1] < 0.005:
+        return f"{name}: next to none, below 0.005 of the loss (at τ = {TEMPERATURE:g})."
     return (
-        f"Bias of the objective sCL-PU in this embedding: {_range(found.bias)} (at τ = {TEMPERATURE:g}); it would draw "
-        "the classes together. ssCL and puCL have no such bias."
+        f"{name}: {_range(found.bias)} of the loss (at τ = {TEMPERATURE:g}); it would draw the classes together. ssCL "
+        "and puCL have no such bias."
     )
 
 

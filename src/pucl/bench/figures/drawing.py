@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def draw(picture: Picture) -> "Figure":
         _share_scales(axes, picture.panels)
     for one in axes[len(picture.panels) :]:
         one.set_axis_off()
-    figure.suptitle("\n".join([picture.title, *textwrap.wrap(picture.conditions, 100)]), fontsize=9)
+    figure.suptitle("\n".join([picture.title, *balanced(picture.conditions, 100)]), fontsize=9)
     handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
     if handles:
         handles = dict(sorted(handles.items(), key=lambda item: item[0].endswith(THEIRS)))  # ours first
@@ -58,6 +59,13 @@ def draw(picture: Picture) -> "Figure":
         style["markerscale"] = 2.5 if small else 1.0
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", **style)
     return figure
+
+
+def balanced(text: str, width: int) -> list[str]:
+    """As few lines of at most `width` characters as the text needs, and of as equal a length as words allow."""
+    wrapped = partial(textwrap.wrap, text, break_on_hyphens=False)
+    fewest = len(wrapped(width))
+    return next(lines for less in range(1, width + 1) if len(lines := wrapped(less)) == fewest)
 
 
 def files_of(name: str, folder: Path) -> dict[str, Path]:

@@ -10,8 +10,9 @@ from pucl.bench.figures.picture import Cloud, Panel, Picture
 from pucl.losses.pairs import Pairs
 from pucl.registry import get, register
 
-# Triangles and circles, first the blue ones, which are labelled, then the red ones: rows i and i + 2 are of one shape.
-POINTS = (("blue triangle", "^", 0), ("blue circle", "o", 0), ("red triangle", "^", 1), ("red circle", "o", 1))
+# Triangles and circles, first the blue ones, which are labelled, then the orange ones (red in the paper): rows i and
+# i + 2 are of one shape.
+POINTS = (("blue triangle", "^", 0), ("blue circle", "o", 0), ("orange triangle", "^", 1), ("orange circle", "o", 1))
 CORNERS = ((-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0))
 OBJECTIVES = (("sscl", "ssCL"), ("scl", "sCL"), ("pucl", "puCL"))
 TEMPERATURE = 0.5

@@ -24,6 +24,7 @@ OBJECTIVES: Mapping[str, str] = MappingProxyType(
 READOUTS: Mapping[str, str] = MappingProxyType({"knn": "kNN (200 neighbours that have true labels)"})
 GAMMA = "γ = n_P / n_U"
 ACCURACY = "test accuracy (%)"
+N_U = "n_U\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 Values = dict[float, list[float]]  # of a curve: the accuracies of all seeds, by where they lie
 Lines = Sequence[ResultLine]
 
@@ -77,7 +78,7 @@ class Sweep:
         title: above the picture.
         only: which cells of the grid it shows, as ``pucl bench run --only`` has it.
         x_label: of the axis, with the unit.
-        curve: the name of the curve that a cell belongs to.
+        curve: the name of the curve that a cell belongs to; None leaves it out.
         x: where a cell lies on the axis.
         panel: the title of the panel that a cell belongs to.
         without_labels: curves of objectives that see no labels, or all: one value, drawn over the whole axis.
@@ -94,7 +95,7 @@ class Sweep:
     title: str
     only: tuple[str, ...]
     x_label: str = GAMMA
-    curve: Callable[[Cell], str] = objective_of
+    curve: Callable[[Cell], str | None] = objective_of
     x: Callable[[Cell], float] = gamma_of
     panel: Callable[[Cell], str] = task_of
     without_labels: tuple[str, ...] = ()
@@ -120,7 +121,8 @@ class Stored:
     @classmethod
     def of(cls, sweep: Sweep, grid: Path, cells: list[Cell], results: Iterable[ResultLine]) -> "Stored":
         """Those of the cells of a grid that the sweep shows, and their newest results."""
-        shown, latest = shown_cells(sweep.only, grid, cells), newest(results)
+        latest = newest(results)
+        shown = [cell for cell in shown_cells(sweep.only, grid, cells) if sweep.curve(cell) is not None]
         return cls(sweep, grid, shown, [latest[cell.key] for cell in shown if cell.key in latest])
 
     @property
@@ -151,7 +153,8 @@ def command_of(verb: str, grid: Path, only: Sequence[str]) -> str:
 def draw_sweep(name: str, stored: Stored) -> Picture:
     """The picture of what is stored; nothing stored is an error that says which grid to run."""
     if not stored.lines:
-        cost = f"{len(stored.cells)} cells on {stored.encoders} encoders; --dry-run says how long it takes"
+        how_long = "--dry-run says how long it takes here, with --hardware elsewhere"
+        cost = f"{len(stored.cells)} cells on {stored.encoders} encoders; {how_long}"
         raise InputError(f"figure {name!r}: no results are stored; run: {stored.command} ({cost})")
     sweep = stored.sweep
     panels = []
@@ -184,6 +187,8 @@ def measured(lines: Lines, sweep: Sweep, name: str) -> dict[str, list[Curve]]:
     there: dict[tuple[object, ...], ResultLine] = {}
     for line in lines:
         panel, curve, x = sweep.panel(line.cell), sweep.curve(line.cell), sweep.x(line.cell)
+        if curve is None:
+            continue
         other = there.setdefault((panel, curve, x, line.cell.place.seed), line)
         if other is not line:
             both = Described(f"both '{other.cell.name}' and '{line.cell.name}'")
@@ -205,7 +210,7 @@ def conditions(stored: Stored, *, dashed: bool, uneven: bool) -> str:
         f"{_some({cell.recipe.training.epochs for cell in pipelines})} epochs",
         readout or f"readout {_some({READOUTS.get(cell.readout.name, cell.readout.name) for cell in pipelines})}",
         _some({line.cell.place.setting for line in stored.lines}),
-        f"n_U = {_some({line.cell.place.n_unlabelled for line in stored.lines})}",
+        f"{N_U}{_some({line.cell.place.n_unlabelled for line in stored.lines})}",
         f"mean ± standard deviation over {len(seeds)} seeds" if len(seeds) > 1 else "one seed",
     ]
     if len(hardware := {line.origin.hardware for line in stored.lines}) > 1:

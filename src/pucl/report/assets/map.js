@@ -60,6 +60,7 @@ function startMap() {
     canvas.height = Math.round(view.height * sharp);
     if (view.zoom === 1) fit();
     else pan((view.width - centre[0]) / 2, (view.height - centre[1]) / 2);
+    show(-1); // the card would stay where its point was
   };
   const recolour = () => {
     view.shades = ramp();

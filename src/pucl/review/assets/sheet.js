@@ -113,8 +113,8 @@ function save() {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
   const open = DATA.rows.length - order.length;
-  const rest = open ? ` ${open} rows are still open.` : "";
-  byId("said").textContent = `Saved ${order.length} answers as answers-${DATA.sheet}.csv.${rest} Then: ${byId("command").textContent}`;
+  const rest = open ? ` ${open} rows are still open. Then: ${byId("command").textContent}` : "";
+  byId("said").textContent = `Saved ${order.length} answers as answers-${DATA.sheet}.csv.${rest}`;
 }
 
 const KEYS = {
