@@ -128,6 +128,27 @@ def test_times_of_day_in_a_frame_are_what_they_are_in_a_file(tmp_path: Path) -> 
     assert read(late, label="known", columns=["clock"]).schema == {"clock": "category"}
 
 
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M+02:00", "%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%d %H:%M:%S-0730"]
+)
+def test_moments_with_an_offset_in_a_frame_are_what_they_are_in_a_file(form: str, tmp_path: Path) -> None:
+    frame = FRAME.assign(when=FRAME["when"].dt.strftime(form))
+    frame.loc[2, "when"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    columns = ["when", "when: month", "when: weekday", "when: hour"]
+    of_frame, of_file = (read(x, label="known", columns=["when"]) for x in (frame, tmp_path / "t.csv"))
+    assert of_frame.schema == of_file.schema and list(of_frame.schema) == columns
+    for name in columns:
+        np.testing.assert_array_equal(of_frame.load().values[name], of_file.load().values[name])
+    offset = {"Z": 0.0, "0": 2 / 24 if "+" in form else -7.5 / 24}[form[-1]]
+    days = FRAME["when"].to_numpy().astype("datetime64[us]").astype(np.int64) / 86_400e6
+    assert of_frame.load().values["when"][1] == pytest.approx(days[1] - offset) and np.isnan(
+        of_frame.load().values["when"][2]
+    )
+    mixed = frame.assign(when=[*frame["when"][:-1], "2024-03-20 08:30"])  # one without, far behind those looked at
+    assert read(mixed, label="known", columns=["when"]).schema == {"when": "category"}
+
+
 @pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%y"])
 def test_dates_in_a_form_that_is_not_read_are_called_so(form: str) -> None:
     days, rows = pd.date_range("2024-01-17", periods=4 * N).strftime(form), np.arange(4 * N)

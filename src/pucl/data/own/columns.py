@@ -13,6 +13,9 @@ from pucl.errors import Described, bad_argument
 
 LOOKED_AT = 20  # texts of a column that must all be dates before the others are read
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
+_ZONED = re.compile(
+    r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)"
+)  # with its offset from UTC
 _TIME = re.compile(r"\d{2}:\d{2}(:\d{2})?")
 
 
@@ -125,14 +128,16 @@ def _lists(array: Any, name: str, start: int) -> NDArray[np.float32]:
 def as_dates(table: Any, text: Sequence[str] = ()) -> Any:
     """An Arrow table whose columns of text are dates or times if all values are: 2024-12-31, 2024-12-31 08:30, 08:30.
 
-    The columns of `text` stay as they are.
+    Moments with an offset from UTC (2024-12-31T08:30:00Z) become those of UTC, as in a CSV file. The columns of `text`
+    stay as they are.
     """
     pa, compute = need("pyarrow", "a frame"), need("pyarrow.compute", "a frame")
     for j, field in enumerate(table.schema):
         if field.name in text or str(field.type) not in ("string", "large_string"):
             continue
         some = compute.drop_null(table.column(j).slice(0, 10 * LOOKED_AT)).slice(0, LOOKED_AT).to_pylist()
-        form = next((form for form in (_ISO, _TIME) if all(form.fullmatch(text.strip()) for text in some)), None)
+        forms = (_ISO, _ZONED, _TIME)
+        form = next((form for form in forms if all(form.fullmatch(text.strip()) for text in some)), None)
         if not some or form is None:
             continue
         texts = table.column(j)
@@ -142,7 +147,7 @@ def as_dates(table: Any, text: Sequence[str] = ()) -> Any:
                 moments = compute.binary_join_element_wise(day, texts, pa.scalar("", texts.type))
                 dates = moments.cast(pa.timestamp("us")).cast(pa.time64("us"))
             else:
-                dates = texts.cast(pa.timestamp("us"))
+                dates = texts.cast(pa.timestamp("us", "UTC" if form is _ZONED else None))
         except pa.ArrowInvalid:  # a later value is no date
             continue
         table = table.set_column(j, field.name, dates)
