@@ -13,6 +13,7 @@ from fuzz.reader import MB, Files, Reader
 from fuzz.structured import ODD, odd, odd_json, odd_toml
 from pucl.bench.grid.grid import read_grid
 from pucl.bench.results import notebooks, published
+from pucl.bench.results.maps import read_maps
 from pucl.bench.results.store import read_results, writing
 from pucl.cli.fit import fit
 from pucl.cli.options import with_config
@@ -20,7 +21,7 @@ from pucl.data.own import open_rows, read
 from pucl.data.own.transform import TableTransform
 from pucl.training.log import RunLog
 
-HERE = Path(__file__).parent
+HERE, MAPS = Path(__file__).parent, "maps.jsonl"
 LINES = (
     "0",
     "1",
@@ -189,7 +190,7 @@ def _read_published(folder: Path) -> object:
 
 
 def _results_seeds(_: Path) -> Sequence[Files]:
-    lines = (HERE.parent.parent / "results").glob("*.jsonl")
+    lines = [path for path in (HERE.parent.parent / "results").glob("*.jsonl") if path.name != MAPS]
     some = [path.read_bytes().split(b"\n")[:3] for path in sorted(lines)]
     return [{"results.jsonl": b"\n".join(each) + b"\n"} for each in some if each and each[0].startswith(b'{"key"')][:4]
 
@@ -198,6 +199,15 @@ def _read_results(folder: Path) -> object:
     lines = read_results(folder / "results.jsonl")
     with writing(folder / "results.jsonl") as writer:
         return [line.key for line in lines], len(writer.lines)
+
+
+def _maps_seeds(_: Path) -> Sequence[Files]:
+    lines = (HERE.parent.parent / "results" / MAPS).read_bytes().splitlines(keepends=True)
+    return [{MAPS: b"".join(lines[:2])}]
+
+
+def _read_maps(folder: Path) -> object:
+    return read_maps(folder / MAPS)
 
 
 def _json_lines(rng: Random, seeds: Sequence[Files]) -> Files:
@@ -283,5 +293,6 @@ READERS = (
     Reader("--config TOML", _config_seeds, _read_config, {"values": _toml}, share=80, memory=64 * MB),
     Reader("published.csv", _published_seeds, _read_published, share=10, memory=64 * MB),
     Reader("stored results", _results_seeds, _read_results, {"values": _json_lines}, share=30, memory=64 * MB),
+    Reader("stored maps", _maps_seeds, _read_maps, {"values": _json_lines}, share=10, memory=64 * MB),
     Reader("training log", _log_seeds, _read_log, {"values": _log}, share=40, memory=64 * MB),
 )
