@@ -1,5 +1,6 @@
 """A few damaged and hostile files for every reader; `make fuzz` tries many. And that the trials see what goes wrong."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fuzz.guided import changed, packed, unpacked
 from fuzz.reader import MB, Reader
 from fuzz.readers import READERS
 from fuzz.trial import FOUND, READ, REFUSED, trials
@@ -48,6 +50,31 @@ def test_the_same_number_is_the_same_input() -> None:
     inputs = [[reader.make(seeds, seed, number) for number in range(30)] for seed in (0, 0, 1)]
     assert inputs[0] == inputs[1] != inputs[2]
     assert len({files["batch"] for _, files in inputs[0]}) > 20
+
+
+def test_a_folder_is_one_input_of_the_guided_runs() -> None:
+    files = {"a/\udcff.txt": b"", "b.bin": bytes(range(256)) * 300}
+    assert unpacked(packed(files)) == files
+    for broken in (packed(files)[:-1], packed(files)[:3], b"\xff" * 9):
+        with pytest.raises(ValueError, match="no folder"):
+            unpacked(broken)
+
+
+def test_guided_runs_change_bytes_and_values_and_mend_checksums(tmp_path: Path) -> None:
+    reader = next(reader for reader in READERS if reader.name == "encoder folder")
+    seeds = sorted(reader.seeds(tmp_path), key=lambda files: len(packed(files)))
+
+    def longer(data: bytes, _most: int) -> bytes:
+        return data + b"?"
+
+    made = [changed(reader, seeds, packed(seeds[0]), seed, longer) for seed in range(40)]
+    assert made == [changed(reader, seeds, packed(seeds[0]), seed, longer) for seed in range(40)]
+    assert len({*made}) > 10
+    grown = [files for files in map(unpacked, made) if files["encoder.safetensors"].endswith(b"?")]
+    mended = [
+        hashlib.sha256(files["encoder.safetensors"]).hexdigest().encode() in files["encoder.json"] for files in grown
+    ]
+    assert any(mended)
 
 
 def refuses(_: Path) -> Any:

@@ -225,6 +225,20 @@ CASES: dict[str, Case] = {
     ),
     "texts that are not UTF-8": ("Arrow", "table.arrow", broken_text, REFUSED, "table.arrow cannot be read: "),
     "texts outside the file": ("Arrow", "table.arrow", wrong_offsets, REFUSED, "table.arrow cannot be read: "),
+    "an archive of more numbers than there can be": (
+        ".npz",
+        "x.npz",
+        lambda: zipped(
+            {
+                "x.npy": arrays.header(
+                    f"{{'descr': '<f16', 'fortran_order': True, 'shape': ({2**62}, {2**62})}}\n", bytes(99)
+                )
+            },
+            zipfile.ZIP_STORED,
+        ),
+        REFUSED,
+        "x.npz cannot be read: the header of 'x' announces the sizes",
+    ),
     "open brackets in a header": (
         ".npy",
         "x.npy",

@@ -23,7 +23,7 @@ os.environ["PUCL_CACHE"] = "off"
 
 SIZE = struct.Struct("<HI")  # of the name and of the content of a file
 LONGEST = 1 << 20  # bytes of an input
-HANGS = 30  # seconds after which an input hangs
+HANGS = 120  # seconds after which an input hangs
 ADDRESSES = 8 << 30  # bytes of addresses of a process
 
 

@@ -1,5 +1,6 @@
 """Arrays as rows: numpy arrays, torch tensors, and memory-mapped .npy and .npz files."""
 
+import math
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -162,6 +163,8 @@ def _opener(path: Path, key: str | None) -> Callable[[], NDArray[Any]]:
             lengths = np.frombuffer(file.read(4), dtype="<u2")
     if dtype.hasobject:
         raise bad_argument(OWNER, f"{path.name}[{key}]", "an array of numbers", Described("pickled objects"))
+    if min(shape, default=0) < 0 or inside + math.prod(shape) * dtype.itemsize > member.file_size:
+        raise ValueError(f"the header of {key!r} announces the sizes {shape}, and there is less")
     offset = member.header_offset + 30 + int(lengths.sum()) + inside
     order = "F" if fortran else "C"
     return lambda: np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
