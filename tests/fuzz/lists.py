@@ -21,7 +21,7 @@ from pucl.data.own import open_rows, read
 from pucl.data.own.transform import TableTransform
 from pucl.training.log import RunLog
 
-HERE, MAPS = Path(__file__).parent, "maps.jsonl"
+HERE = Path(__file__).parent
 LINES = (
     "0",
     "1",
@@ -190,13 +190,7 @@ def _read_published(folder: Path) -> object:
 
 
 def _results_seeds(_: Path) -> Sequence[Files]:
-<<<<<<< HEAD
     return [{"results.jsonl": _first_lines("benchmark.jsonl", 3)}]
-=======
-    lines = [path for path in (HERE.parent.parent / "results").glob("*.jsonl") if path.name != MAPS]
-    some = [path.read_bytes().split(b"\n")[:3] for path in sorted(lines)]
-    return [{"results.jsonl": b"\n".join(each) + b"\n"} for each in some if each and each[0].startswith(b'{"key"')][:4]
->>>>>>> faults
 
 
 def _read_results(folder: Path) -> object:
@@ -206,7 +200,6 @@ def _read_results(folder: Path) -> object:
 
 
 def _maps_seeds(_: Path) -> Sequence[Files]:
-<<<<<<< HEAD
     return [{"maps.jsonl": _first_lines("maps.jsonl", 1)}]
 
 
@@ -218,14 +211,6 @@ def _first_lines(name: str, n: int) -> bytes:
     """Of a file of stored results."""
     lines = (HERE.parent.parent / "results" / name).read_bytes().split(b"\n")
     return b"\n".join(lines[:n]) + b"\n"
-=======
-    lines = (HERE.parent.parent / "results" / MAPS).read_bytes().splitlines(keepends=True)
-    return [{MAPS: b"".join(lines[:2])}]
-
-
-def _read_maps(folder: Path) -> object:
-    return read_maps(folder / MAPS)
->>>>>>> faults
 
 
 def _json_lines(rng: Random, seeds: Sequence[Files]) -> Files:
@@ -311,10 +296,6 @@ READERS = (
     Reader("--config TOML", _config_seeds, _read_config, {"values": _toml}, share=80, memory=64 * MB),
     Reader("published.csv", _published_seeds, _read_published, share=10, memory=64 * MB),
     Reader("stored results", _results_seeds, _read_results, {"values": _json_lines}, share=30, memory=64 * MB),
-<<<<<<< HEAD
     Reader("stored maps", _maps_seeds, _read_maps, {"values": _json_lines}, share=30, memory=64 * MB),
-=======
-    Reader("stored maps", _maps_seeds, _read_maps, {"values": _json_lines}, share=10, memory=64 * MB),
->>>>>>> faults
     Reader("training log", _log_seeds, _read_log, {"values": _log}, share=40, memory=64 * MB),
 )
