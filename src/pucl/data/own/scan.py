@@ -158,11 +158,13 @@ def _csv(path: Path, delimiter: str, point: str, text: tuple[str, ...], id_colum
 
     with open_({name: pa.string() for name in text}, None) as file:
         schema = pa.schema([widened(field) for field in file.schema])
+    pa.default_memory_pool().release_unused()  # Arrow would keep what a pass over very many columns took
 
     def read(columns: list[str], size: int) -> Iterator[Any]:
         with _readable(path, schema.names), open_(schema, columns) as file:
             for part in file:
                 yield from _slices(part, size)
+        pa.default_memory_pool().release_unused()
 
     return Scan(path.name, schema, read, None)
 
