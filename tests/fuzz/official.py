@@ -128,7 +128,7 @@ def mat(content: dict[str, Any], **options: Any) -> Files:
 
 def _objects(rng: Random, _: Sequence[Files]) -> Files:
     """Variables of other kinds: cells, structures, texts, complex, logical and sparse values."""
-    from scipy.sparse import eye_array  # type: ignore[import-untyped,unused-ignore]
+    from scipy.sparse import dia_array  # type: ignore[import-untyped,unused-ignore]
 
     cell = np.empty((2, 2), object)
     cell[:] = [["a", 1], [np.zeros(3), "b"]]
@@ -138,7 +138,7 @@ def _objects(rng: Random, _: Sequence[Files]) -> Files:
         "text",
         np.ones((2, 2)) * 1j,
         np.ones(3, bool),
-        eye_array(4),
+        dia_array(np.eye(4)),
         1.5,
         np.zeros((0, 3)),
     )
