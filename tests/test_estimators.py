@@ -127,7 +127,6 @@ def test_a_matrix_is_a_table_unless_it_looks_like_embeddings() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_draw")
-@pytest.mark.filterwarnings("ignore:You are using `torch.load`:FutureWarning")  # torch 2.4, of its own pickled tensors
 def test_pipeline_search_clone_pickle_and_joblib(tmp_path: Any) -> None:
     x, s, y = gaussians()
     chain = make_pipeline(StandardScaler(), PCA(4), quick()).fit(x, s)
