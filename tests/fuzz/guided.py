@@ -79,11 +79,7 @@ def changed(reader: Any, seeds: Sequence[dict[str, bytes]], data: bytes, seed: i
 
 def work(reader: Any, seconds: int, seed: int, place: Path, out: Path) -> None:
     """Try inputs of one reader."""
-<<<<<<< HEAD
     import atheris
-=======
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
->>>>>>> faults
 
     from fuzz.trial import FOUND, Watch, trial
 
