@@ -6,9 +6,7 @@ from threading import Thread, stack_size
 
 STACK = 8 << 20  # bytes of the stack of a thread, where the system does not say it
 MARGIN = 4 << 20  # bytes that Python takes in a new thread before it says that it has begun
-HEAP = (
-    64 << 20
-)  # bytes of addresses that glibc takes for the first block of a thread if they are there, even all of them
+HEAP = 64 << 20  # bytes of addresses that glibc takes for the first block of a thread, if need be the last ones
 
 
 def check_threads(n: int = 1) -> None:
