@@ -95,7 +95,7 @@ def test_mistakes_in_many_files(pucl: Command, tmp_path: Path) -> None:
     for words, message in (
         (
             ("many", *READ),
-            "pucl fit: column 'known' must be in every file, of the type it has in 0.csv; got none in 2.csv",
+            "pucl fit, many: column 'known' must be in every file, of the type it has in 0.csv; got none in 2.csv",
         ),
         (("*.parquet", *READ), "pucl fit: DATA must be a pattern that matches files"),
     ):
