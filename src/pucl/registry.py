@@ -14,6 +14,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -114,13 +115,18 @@ def register(
 
 
 def entries(family: str) -> Mapping[str, Entry]:
-    """All entries of a family by name, in alphabetical order; imports the files of its folder."""
+    """All entries of a family by name, in alphabetical order; imports the files of its folder the first time."""
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
+    _import_files(family)
+    return MappingProxyType(dict(sorted(_entries[family].items())))
+
+
+@cache
+def _import_files(family: str) -> None:
     package = importlib.import_module(FAMILIES[family])
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
-    return MappingProxyType(dict(sorted(_entries[family].items())))
 
 
 def get(family: str, name: str) -> Entry:
