@@ -82,13 +82,14 @@ def test_the_interval_is_that_of_the_same_scores(name: str, repeats: int) -> Non
 @over_rankers
 def test_the_interval_covers_the_share_of_classes_far_apart(name: str) -> None:
     refined = "cvir" in name or name in ("label_spreading", "stacked")  # others keep hidden positives among U
+    n = 1200 if name == "boosted_trees" else 400  # with 40 labelled rows its π̂ depends on rounding
     covered, widths = 0, []
     for seed in range(10):
-        z, labelled, y = apart(400, share=(0.2, 0.5, 0.7)[seed % 3], seed=seed)
+        z, labelled, y = apart(n, share=(0.2, 0.5, 0.7)[seed % 3], seed=seed)
         prior, truth = rank(name, z, labelled, seed=seed).prior, float(y[~labelled].float().mean())
         covered += prior.low <= truth <= prior.high
         widths.append(prior.high - prior.low)
-        assert prior.value == pytest.approx(truth, abs=0.05 if refined else 0.1)
+        assert prior.value == pytest.approx(truth, abs=0.05 if refined or n > 400 else 0.1)
     assert covered >= 9 and max(widths) < 0.9, "it covers, and it says something"
 
 
