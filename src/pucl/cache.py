@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.errors import RunError, RunWarning, one_line
+from pucl.errors import RunError, RunWarning, one_line, users_line
 
 VARIABLE, OFF = "PUCL_CACHE", "off"  # a folder, or no cache at all
 FILE = "embeddings.sqlite"
@@ -152,7 +152,7 @@ def _told_if_unusable(path: Path) -> Iterator[None]:
     except UNREADABLE as error:
         text = f"The cache of embeddings {path} cannot be used ({one_line(error)}); they are computed."
         text += " 'pucl cache --clear' helps."
-        warnings.warn(text, RunWarning, stacklevel=4)
+        warnings.warn(text, RunWarning, stacklevel=users_line())
 
 
 def _shrink(base: sqlite3.Connection) -> None:

