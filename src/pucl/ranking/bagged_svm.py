@@ -14,7 +14,7 @@ from pucl.errors import check_count, check_positive
 from pucl.numerics.starting import check_threads
 from pucl.numerics.threads import cores
 from pucl.ranking import Ranking
-from pucl.ranking.bags import Bools, Floats, Rows, Unseen, score_unseen
+from pucl.ranking.bags import Bools, Floats, Rows, Unseen, judging_chances, score_unseen
 from pucl.ranking.columns import as_arrays, ranking_of_scores
 from pucl.ranking.scaling import standardised
 from pucl.registry import register
@@ -97,12 +97,13 @@ def fit_bagged_svm(
     """The machines of standardised rows for every cost C; all costs share the bags and their kernels."""
     draw, n_bags = np.random.default_rng(seed), n_bags or bags_for(labelled)
     gamma, kinds = 1 / x.shape[1], [draw.permutation(np.flatnonzero(kind)) for kind in (labelled, ~labelled)]
-    bags = []
+    bags, judged = [], []
     for b in range(n_bags):
         p, u = (_without_fold(rows, b) for rows in kinds)
         m = min(len(p), len(u), MAX_IN_BAG)
         against = draw.choice(u, m, replace=False, p=_chances(u, negative))
         bags.append(np.concatenate([draw.choice(p, m, replace=False), against]))
+        judged.append(_judged(kinds, (p, u), bags[-1], draw))
 
     def fit_and_score(rows: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
         weight, bias = np.zeros((len(rows), len(costs))), np.empty(len(costs))
@@ -116,12 +117,10 @@ def fit_bagged_svm(
     weights, parts = np.zeros((len(x), len(costs))), []
     check_threads(cores())
     with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:
-        for rows, (weight, bias, score) in zip(bags, pool.map(fit_and_score, bags), strict=True):
+        for rows, rest, (weight, bias, score) in zip(bags, judged, pool.map(fit_and_score, bags), strict=True):
             parts.append((weight, bias))
-            score[rows] = 0.0
-            total += score
-            count += 1
-            count[rows] -= 1
+            total[rest] += score[rest]
+            count[rest] += 1
             weights[rows] += weight / n_bags
             biases += bias / n_bags
     score = total / np.maximum(count, 1)
@@ -166,6 +165,25 @@ def decisions(x: Rows, vectors: Rows, weight: Floats, gamma: float) -> Floats:
     weights, step = weight.astype(np.float32), max(1, PIECE // len(vectors))
     pieces = (x[start : start + step] for start in range(0, len(x), step))
     return np.concatenate([kernel(piece, vectors, gamma) @ weights for piece in pieces]).astype(np.float64)
+
+
+def _judged(
+    kinds: Sequence[NDArray[np.intp]],
+    shown: Sequence[NDArray[np.intp]],
+    bag: NDArray[np.intp],
+    draw: np.random.Generator,
+) -> NDArray[np.intp]:
+    """The rows that the machine of a bag judges: the folds it leaves out, and some of the others outside the bag.
+
+    Rows of P and of U are judged by about as many machines, see `judging_chances`.
+    """
+    m = len(bag) // 2
+    chances = judging_chances([1 - m / len(kind) for kind in kinds], always=1 / HIDDEN_FOLDS)
+    parts = []
+    for kind, rest, chance in zip(kinds, shown, chances, strict=True):
+        others = np.setdiff1d(rest, bag)
+        parts += [np.setdiff1d(kind, rest), others[draw.random(len(others)) < chance]]
+    return np.concatenate(parts)
 
 
 def _without_fold(rows: NDArray[np.intp], b: int) -> NDArray[np.intp]:

@@ -21,6 +21,7 @@ Score = Callable[[Any], Floats]  # a model → its score of all rows (n,)
 Unseen = Callable[[NDArray[np.intp], Rows], Floats]
 MAX_IN_BAG = 4000  # rows of P, and of U, in a bag
 FROM_NEGATIVES = 0.5  # largest share of confirmed negatives among the negatives of a bag
+RARELY = 0.05  # share of models without a row of some kind, below which the other kinds do not heed it
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,13 @@ def balanced_bag(
 ) -> Bag:
     """Fit every model to m rows of P and m of U, drawn with replacement, m = n_P up to `MAX_IN_BAG`.
 
-        f(x_i) = mean of f_b(x_i) over the bags b without row i
+        f(x_i) = mean of f_b(x_i) over some of the bags b without row i
 
-    Rows of U are few in any bag, so each is judged by nearly all models; a labelled row is judged by about a third. A
-    row that is in all bags has the mean score of its kind. With confirmed negatives up to half of the rows that stand
-    against P are drawn from them.
+    A labelled row is outside about a third of the bags, a row of U outside nearly all. A mean of fewer models varies
+    more, and averages of such ranks that favour the top would then favour P. So every kind of row is judged by about as
+    many models: of the bags without a row of U a random third judges it, see `judging_chances`. A row that is in all
+    bags has the mean score of its kind. With confirmed negatives up to half of the rows that stand against P are drawn
+    from them.
 
     Args:
         labelled: s, (n,).
@@ -57,31 +60,55 @@ def balanced_bag(
     known = np.flatnonzero(negative) if negative is not None else np.empty(0, dtype=np.intp)
     m = min(len(p), MAX_IN_BAG)
     sure = round(m * min(FROM_NEGATIVES, len(known) / len(p)))
+    chance = np.empty(n)
+    kinds = [(kind, drawn) for kind, drawn in ((p, m), (free, m - sure), (known, sure)) if len(kind)]
+    for (kind, _), share in zip(
+        kinds, judging_chances([(1 - 1 / len(kind)) ** drawn for kind, drawn in kinds]), strict=True
+    ):
+        chance[kind] = share
     bags = []
     for _ in range(n_models):
         against = [draw.choice(free, m - sure)] if len(free) else []
         rows = np.concatenate([draw.choice(p, m), *against, *([draw.choice(known, sure)] if sure else [])])
-        bags.append((rows, int(draw.integers(2**31))))
+        number, judged = int(draw.integers(2**31)), draw.random(n) < chance
+        judged[rows] = False
+        bags.append((rows, number, judged))
 
-    def fit_and_score(bag: tuple[NDArray[np.intp], int]) -> tuple[Any, Floats, Bools]:
-        model = fit(*bag)
-        outside = np.ones(n, dtype=bool)
-        outside[bag[0]] = False
-        return model, score(model), outside
+    def fit_and_score(bag: tuple[NDArray[np.intp], int, Bools]) -> tuple[Any, Floats, Bools]:
+        rows, number, judged = bag
+        model = fit(rows, number)
+        return model, score(model), judged
 
     total, count = np.zeros(n), np.zeros(n)
     models = []
     check_threads(cores())
     with ThreadPoolExecutor(cores()) as pool:
-        for model, values, outside in pool.map(fit_and_score, bags):
+        for model, values, judged in pool.map(fit_and_score, bags):
             models.append(model)
-            total += np.where(outside, values, 0.0)
-            count += outside
+            total += np.where(judged, values, 0.0)
+            count += judged
     mean = total / np.maximum(count, 1)
     for kind in (labelled, ~labelled):
         seen = kind & (count > 0)
         mean[kind & (count == 0)] = mean[seen].mean() if seen.any() else mean[count > 0].mean() if count.any() else 0.0
-    return Bag(tuple(models), mean, tuple(rows for rows, _ in bags))
+    return Bag(tuple(models), mean, tuple(rows for rows, _, _ in bags))
+
+
+def judging_chances(outside: Sequence[float], always: float = 0.0) -> list[float]:
+    """The chance with which a model judges a row that it did not see, for every kind of row.
+
+        c_k = (min_l o_l − a) / (o_k − a)
+
+    so that every kind is judged by the same share of all models. Kinds that hardly any model leaves out do not count
+    in the minimum: they would leave all others without a judge.
+
+    Args:
+        outside: o, the share of models that did not see a row of each kind.
+        always: a, the share of models that judge every row in any case.
+    """
+    left = [max(0.0, share - always) for share in outside]
+    fewest = min((rest for rest, share in zip(left, outside, strict=True) if share >= RARELY), default=1.0)
+    return [min(1.0, fewest / rest) if rest else 1.0 for rest in left]
 
 
 def score_unseen(
