@@ -51,10 +51,20 @@ def told_apart(rows: Rows, score: Floats, labelled: Bools, *, seed: int = 0) -> 
     return _differ(rank[s], rank[~s])
 
 
-def _differ(p: Floats, u: Floats) -> bool:
+def may_be_pure(p: Floats, u: Floats) -> bool:
+    """Whether the scores of P and of U may be alike where nine tenths of P lie, as where there are positives alone.
+
+    If U lies lower there than P by two standard errors of their AUC, negatives are among its rows.
+    """
+    cut = np.quantile(p, 1 - RECALL, method="lower")
+    p, u = p[p >= cut], u[u >= cut]
+    return min(len(p), len(u)) < FEWEST or not _differ(p, u, effect=0.0)
+
+
+def _differ(p: Floats, u: Floats, effect: float = EFFECT) -> bool:
     """Whether P ranks clearly above U."""
     area, error = auc(p, u)
-    return bool(area - 0.5 > max(EFFECT, ERRORS * error))
+    return bool(area - 0.5 > max(effect, ERRORS * error))
 
 
 def _some(rows: NDArray[np.intp], draw: np.random.Generator) -> NDArray[np.intp]:

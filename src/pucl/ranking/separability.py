@@ -9,7 +9,7 @@ from pucl.priors import PriorEstimate
 from pucl.priors.adjusted_count import adjusted_count, negatives_look_random
 from pucl.priors.bbe import bbe
 from pucl.ranking.bags import Bools, Floats, Rows
-from pucl.ranking.purity import told_apart
+from pucl.ranking.purity import may_be_pure, told_apart
 
 REPLICATES, MAX_ROWS = 60, 20_000  # of the bootstrap, and rows of P and of U in it
 LOW, HIGH = 0.05, 0.95  # quantiles of the replicates
@@ -34,9 +34,15 @@ def plausible_share(
 
     where q(c) is the share of scores at c or above, and N are the negatives in U. Without negatives nobody knows q_N:
     the smallest ρ is all that P and U say of π, and it is π itself only if some c has positives alone above it. BBE
-    takes that smallest ρ. [π_low, π_high] are its 5 % and 95 % quantiles over samples drawn again from P and from U.
-    Samples drawn again never hold positives below the lowest of P. So π_high is at least ρ / 0.05^(1/n_P): if less than
-    a share 0.05^(1/n_P) of the positives lay above c, all of P would do so in less than 5 % of cases.
+    takes that smallest ρ, π̂. [π_low, π_high] are its 5 % and 95 % quantiles over samples drawn again from P and U.
+    Samples drawn again never hold positives below the lowest of P. So π_high is at least π̂ / 0.05^(1/n_P): if less than
+    a share 0.05^(1/n_P) of the positives lay above c, all of P would do so in less than 5 % of cases. A smallest ratio
+    is rather too small: in samples drawn again by as much as its median is below π̂, and π̂ itself by about as much. If P
+    and U may be alike at high scores (`may_be_pure`), π is close to the smallest ρ, and π_high has to make up for both:
+
+        π_high = max(q_95, π̂ / 0.05^(1/n_P)) + 2 max(0, π̂ − median)
+
+    Elsewhere π is well below the smallest ρ, and nothing is added.
 
     The scores *separate* if the smallest plausible share already explains nearly all of P:
 
@@ -71,7 +77,8 @@ def plausible_share(
     value = bbe(p, u).value
     again = [bbe(draw.choice(p, len(p)), draw.choice(u, len(u))).value for _ in range(REPLICATES)]
     low, high = (float(q) for q in np.quantile([*again, value], [LOW, HIGH]))
-    high = min(1.0, max(high, value / LOW ** (1 / len(p))))
+    too_small = max(0.0, value - float(np.median(again))) if may_be_pure(p, u) else 0.0
+    high = min(1.0, max(high, value / LOW ** (1 / len(p))) + 2 * too_small)
     known = PriorEstimate(value, low, high, "bbe") if estimate is None else estimate
     if separates(p, u, low) and (rows is None or not told_apart(rows[kept], score[kept], labelled[kept], seed=seed)):
         return replace(known, low=min(ALLOWANCE * low, known.value), high=max(high, known.value), is_bound=False)
