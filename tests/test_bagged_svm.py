@@ -24,6 +24,21 @@ def problem(n_p: int = 30, n_u: int = 90, seed: int = 0) -> tuple[Rows, Bools]:
     return (r.normal(size=(n_p + n_u, 4)) + 1.5 * y[:, None]).astype(np.float32), s
 
 
+def judges_of(monkeypatch: pytest.MonkeyPatch, x: Rows, s: Bools, **how: Any) -> tuple[list[BaggedMachines], Any]:
+    """The machines, and which of them judge which rows, (machines, rows)."""
+    judged: list[Any] = []
+    original = bagged_svm._judged
+
+    def recording(*args: Any) -> Any:
+        judged.append(original(*args))
+        return judged[-1]
+
+    monkeypatch.setattr(bagged_svm, "_judged", recording)
+    machines = fit_bagged_svm(x, s, **how)
+    monkeypatch.undo()
+    return machines, np.array([np.isin(np.arange(len(x)), rows) for rows in judged])
+
+
 def bags_of(monkeypatch: pytest.MonkeyPatch, x: Rows, s: Bools, **how: Any) -> tuple[list[BaggedMachines], list[Any]]:
     """The machines, and the rows of every bag, by the kernel that was asked for."""
     bags: list[Any] = []
@@ -45,6 +60,8 @@ def test_machines_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> 
     machines, bags = bags_of(monkeypatch, x, s, costs=COSTS, seed=3)
     assert len(bags) == MAX_BAGS
     outside = np.array([~np.isin(np.arange(len(x)), bag) for bag in bags])
+    judges = judges_of(monkeypatch, x, s, costs=COSTS, seed=3)[1]
+    assert not (judges & ~outside).any(), "only machines without the row"
     new = problem(seed=9)[0]
     for cost, found in zip(COSTS, machines, strict=True):
         theirs = [SVC(C=cost, kernel="rbf", gamma=1 / 4).fit(x[bag].astype(float), s[bag]) for bag in bags]
@@ -52,7 +69,15 @@ def test_machines_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> 
         assert own == pytest.approx(np.mean([each.decision_function(new) for each in theirs], axis=0), abs=1e-3)
         every = np.array([each.decision_function(x) for each in theirs])
         for i, score in enumerate(found.score):
-            assert score == pytest.approx(every[outside[:, i], i].mean(), abs=1e-3), "only machines without the row"
+            assert score == pytest.approx(every[judges[:, i], i].mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize(("n_p", "n_u"), [(100, 900), (900, 2000), (2000, 900), (300, 100)])
+def test_rows_of_p_and_of_u_are_judged_by_as_many_machines(monkeypatch: pytest.MonkeyPatch, n_p: int, n_u: int) -> None:
+    x, s = problem(n_p, n_u)
+    judges = judges_of(monkeypatch, x, s, costs=[1.0], seed=0, n_bags=15)[1].sum(axis=0)
+    assert judges.min() >= 3, "the machines that left its fold out"
+    assert judges[s].mean() == pytest.approx(judges[~s].mean(), rel=0.08)
 
 
 @pytest.mark.parametrize("sizes", [(30, 90), (90, 30), (2, 40), (40, 2), (7, 8)])

@@ -36,7 +36,7 @@ class Bag:
 def balanced_bag(
     labelled: Bools, fit: Fit, score: Score, *, n_models: int, seed: int, negative: Bools | None = None
 ) -> Bag:
-    """Fit every model to m rows of P and m of U, drawn with replacement, m = n_P up to `MAX_IN_BAG`.
+    """Fit every model to m rows of P and m others, drawn with replacement, m = the fewer of both up to `MAX_IN_BAG`.
 
         f(x_i) = mean of f_b(x_i) over some of the bags b without row i
 
@@ -58,8 +58,9 @@ def balanced_bag(
     n, p = len(labelled), np.flatnonzero(labelled)
     free = np.flatnonzero(~labelled if negative is None else ~labelled & ~negative)
     known = np.flatnonzero(negative) if negative is not None else np.empty(0, dtype=np.intp)
-    m = min(len(p), MAX_IN_BAG)
-    sure = round(m * min(FROM_NEGATIVES, len(known) / len(p)))
+    fewer = min(len(p), len(free) + len(known) or len(p))
+    m = min(fewer, MAX_IN_BAG)
+    sure = round(m * min(FROM_NEGATIVES, len(known) / fewer))
     chance = np.empty(n)
     kinds = [(kind, drawn) for kind, drawn in ((p, m), (free, m - sure), (known, sure)) if len(kind)]
     for (kind, _), share in zip(
