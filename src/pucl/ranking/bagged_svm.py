@@ -49,7 +49,7 @@ class BaggedMachines:
     unseen: Unseen
 
 
-@register("rankers", reference="Mordelet and Vert 2014", revision=2)
+@register("rankers", reference="Mordelet and Vert 2014", revision=3)
 def bagged_svm(
     z: Tensor,
     labelled: Tensor,

@@ -11,7 +11,7 @@ from pucl.registry import register
 OWNER = "bagged_trees"
 
 
-@register("rankers", reference="Mordelet and Vert 2014; Breiman 1996 (out of bag)")
+@register("rankers", reference="Mordelet and Vert 2014; Breiman 1996 (out of bag)", revision=2)
 def bagged_trees(
     z: Tensor,
     labelled: Tensor,

@@ -61,23 +61,17 @@ def balanced_bag(
     fewer = min(len(p), len(free) + len(known) or len(p))
     m = min(fewer, MAX_IN_BAG)
     sure = round(m * min(FROM_NEGATIVES, len(known) / fewer))
-    chance = np.empty(n)
-    kinds = [(kind, drawn) for kind, drawn in ((p, m), (free, m - sure), (known, sure)) if len(kind)]
-    for (kind, _), share in zip(
-        kinds, judging_chances([(1 - 1 / len(kind)) ** drawn for kind, drawn in kinds]), strict=True
-    ):
-        chance[kind] = share
+    chance = _chances(n, [(p, m), (free, m - sure), (known, sure)])
     bags = []
     for _ in range(n_models):
         against = [draw.choice(free, m - sure)] if len(free) else []
         rows = np.concatenate([draw.choice(p, m), *against, *([draw.choice(known, sure)] if sure else [])])
-        number, judged = int(draw.integers(2**31)), draw.random(n) < chance
-        judged[rows] = False
-        bags.append((rows, number, judged))
+        bags.append((rows, int(draw.integers(2**31))))
 
-    def fit_and_score(bag: tuple[NDArray[np.intp], int, Bools]) -> tuple[Any, Floats, Bools]:
-        rows, number, judged = bag
-        model = fit(rows, number)
+    def fit_and_score(bag: tuple[NDArray[np.intp], int]) -> tuple[Any, Floats, Bools]:
+        model = fit(*bag)
+        judged = np.random.default_rng(bag[1]).random(n) < chance
+        judged[bag[0]] = False
         return model, score(model), judged
 
     total, count = np.zeros(n), np.zeros(n)
@@ -92,7 +86,16 @@ def balanced_bag(
     for kind in (labelled, ~labelled):
         seen = kind & (count > 0)
         mean[kind & (count == 0)] = mean[seen].mean() if seen.any() else mean[count > 0].mean() if count.any() else 0.0
-    return Bag(tuple(models), mean, tuple(rows for rows, _, _ in bags))
+    return Bag(tuple(models), mean, tuple(rows for rows, _ in bags))
+
+
+def _chances(n: int, drawn: Sequence[tuple[NDArray[np.intp], int]]) -> Floats:
+    """The chance with which a model judges each of n rows it did not see; of every kind so many are drawn in a bag."""
+    chance, kinds = np.ones(n), [(kind, times) for kind, times in drawn if len(kind)]
+    outside = [(1 - 1 / len(kind)) ** times for kind, times in kinds]
+    for (kind, _), share in zip(kinds, judging_chances(outside), strict=True):
+        chance[kind] = share
+    return chance
 
 
 def judging_chances(outside: Sequence[float], always: float = 0.0) -> list[float]:

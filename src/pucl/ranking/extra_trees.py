@@ -11,7 +11,7 @@ from pucl.registry import register
 OWNER = "extra_trees"
 
 
-@register("rankers", reference="Geurts et al. 2006; Mordelet and Vert 2014")
+@register("rankers", reference="Geurts et al. 2006; Mordelet and Vert 2014", revision=2)
 def extra_trees(
     z: Tensor,
     labelled: Tensor,

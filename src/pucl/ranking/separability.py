@@ -34,15 +34,7 @@ def plausible_share(
 
     where q(c) is the share of scores at c or above, and N are the negatives in U. Without negatives nobody knows q_N:
     the smallest ρ is all that P and U say of π, and it is π itself only if some c has positives alone above it. BBE
-    takes that smallest ρ, π̂. [π_low, π_high] are its 5 % and 95 % quantiles over samples drawn again from P and U.
-    Samples drawn again never hold positives below the lowest of P. So π_high is at least π̂ / 0.05^(1/n_P): if less than
-    a share 0.05^(1/n_P) of the positives lay above c, all of P would do so in less than 5 % of cases. A smallest ratio
-    is rather too small: in samples drawn again by as much as its median is below π̂, and π̂ itself by about as much. If P
-    and U may be alike at high scores (`may_be_pure`), π is close to the smallest ρ, and π_high has to make up for both:
-
-        π_high = max(q_95, π̂ / 0.05^(1/n_P)) + 2 max(0, π̂ − median)
-
-    Elsewhere π is well below the smallest ρ, and nothing is added.
+    takes that smallest ρ; [π_low, π_high] is its interval, see `smallest_ratio`.
 
     The scores *separate* if the smallest plausible share already explains nearly all of P:
 
@@ -74,15 +66,29 @@ def plausible_share(
     p, u = (_some(np.sort(score[kind]), draw) for kind in (labelled, free))  # the order of rows must not matter
     if negative is not None and negatives_look_random(p, u, score[negative], seed=seed):
         return adjusted_count(p, u, score[negative], confidence=HIGH - LOW, seed=seed)
-    value = bbe(p, u).value
-    again = [bbe(draw.choice(p, len(p)), draw.choice(u, len(u))).value for _ in range(REPLICATES)]
-    low, high = (float(q) for q in np.quantile([*again, value], [LOW, HIGH]))
-    too_small = max(0.0, value - float(np.median(again))) if may_be_pure(p, u) else 0.0
-    high = min(1.0, max(high, value / LOW ** (1 / len(p))) + 2 * too_small)
+    value, low, high = smallest_ratio(p, u, draw)
     known = PriorEstimate(value, low, high, "bbe") if estimate is None else estimate
     if separates(p, u, low) and (rows is None or not told_apart(rows[kept], score[kept], labelled[kept], seed=seed)):
         return replace(known, low=min(ALLOWANCE * low, known.value), high=max(high, known.value), is_bound=False)
     return PriorEstimate(high, 0.0, high, known.method, is_bound=True)
+
+
+def smallest_ratio(p: Floats, u: Floats, draw: np.random.Generator) -> tuple[float, float, float]:
+    """BBE's smallest ratio of tails π̂ of scores of P and of U, and the ends of its interval, which is to hold π.
+
+        π_low = q_5,    π_high = max(q_95, π̂ / 0.05^(1/n_P)) + 2 max(0, π̂ − q_50)
+
+    where q are quantiles, in percent, over samples drawn again from P and from U. These never hold positives below the
+    lowest of P: if less than a share 0.05^(1/n_P) of the positives lay above BBE's cut, all of P would do so in less
+    than 5 % of cases. And the smallest of many ratios is rather too small: in samples drawn again by as much as q_50 is
+    below π̂, and π̂ itself by about as much. The last term makes up for both, where π may be close to the smallest ratio:
+    where P and U may be alike at high scores (`may_be_pure`). Elsewhere π is well below it, and nothing is added.
+    """
+    value = bbe(p, u).value
+    again = [bbe(draw.choice(p, len(p)), draw.choice(u, len(u))).value for _ in range(REPLICATES)]
+    low, middle, high = (float(q) for q in np.quantile([*again, value], [LOW, 0.5, HIGH]))
+    too_small = max(0.0, value - middle) if may_be_pure(p, u) else 0.0
+    return value, low, min(1.0, max(high, value / LOW ** (1 / len(p))) + 2 * too_small)
 
 
 def classes_separate(score: Floats, labelled: Bools, aside: Bools | None, *, seed: int) -> bool:
