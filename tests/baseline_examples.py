@@ -16,7 +16,7 @@ from pucl.baselines.shared.training_problem import PUProblem
 from pucl.data import Dataset
 from pucl.encoders.inputs import Standardise
 
-SIMPLE = ("naive", "labelled_centroid")  # what the others are compared with
+SIMPLE = ("naive", "naive_mixup", "labelled_centroid")  # what the others are compared with
 TASKS: dict[str, dict[str, Any]] = {"digits": {}, "gaussians": {"modes": 3}}
 PRIOR = 0.4
 Case = tuple[list[float], list[float]]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -24,6 +25,7 @@ from pucl.baselines.nnpu_mixup import alike
 from pucl.baselines.p3mix_c import DEFAULT as P3MIX
 from pucl.baselines.p3mix_e import early_learning
 from pucl.baselines.shared import p3mix
+from pucl.baselines.shared.learning import PUBatch
 from pucl.baselines.shared.p3mix import Mixed
 from pucl.baselines.shared.teachers import MeanTeacher
 from pucl.baselines.shared.training_problem import PUProblem
@@ -213,7 +215,7 @@ class Recordable(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["naive_mixup", *METHODS])
 def test_steps_can_be_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("pucl.baselines." + ("shared.p3mix" if name.startswith("p3") else name))
     plain, phases = module.train, []
@@ -251,6 +253,55 @@ def test_learns_and_the_same_seed_gives_the_same_logits(name: str, more: dict[st
     assert ((first > 0) == (torch.arange(240) < 120)).float().mean() > 0.9
 
 
+def test_naive_without_a_partner_is_naive(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, s = blobs()
+    how = {"epochs": 1, "steps": 4, "batch_size": 32, "learning_rate": 0.03}
+    mixed, plain = (
+        fit_baseline(name, x, s, encoder="mlp", settings=how, device="cpu")(x) for name in ("naive_mixup", "naive")
+    )
+    assert not torch.allclose(mixed, plain)
+    monkeypatch.setattr("pucl.baselines.naive_mixup.beta", lambda _alpha, steps, _generator: torch.ones(steps))
+    alone = fit_baseline("naive_mixup", x, s, encoder="mlp", settings=how, device="cpu")(x)
+    assert torch.equal(alone, plain)
+
+
+def test_naive_with_mixup_follows_the_gradient_of_its_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step of plain SGD on a linear classifier of one batch: w − η ∇ of the loss written out row by row."""
+    module = importlib.import_module("pucl.baselines.naive_mixup")
+    x, s = blobs()
+    kept: dict[str, Any] = {}
+
+    def train(problem: Any, _settings: Any, update: Any, learner: Any, *, draws: Any) -> None:
+        weight, order = (part[0] for part in draws(torch.Generator().manual_seed(5), 1))
+        before = [parameter.detach().clone() for parameter in learner.network.parameters()]
+        rows = torch.arange(len(order))
+        update(PUBatch(problem.x[rows], problem.labelled[rows], rows, 0, (weight, order)))
+        kept.update(
+            weight=float(weight),
+            order=order,
+            before=before,
+            after=list(learner.network.parameters()),
+            network=learner.network,
+            problem=problem,
+        )
+
+    monkeypatch.setattr(module, "train", train)
+    how = {"batch_size": 40, "optimiser": "sgd", "momentum": 0.0, "nesterov": False, "learning_rate": 0.1}
+    fit_baseline("naive_mixup", x, s, encoder="raw", settings=how, device="cpu")
+    problem, order, weight = kept["problem"], kept["order"], kept["weight"]
+    parts = [part.clone().requires_grad_() for part in kept["before"]]
+    loss = torch.zeros(())
+    for i, j in enumerate(order.tolist()):
+        row = weight * problem.x[i] + (1 - weight) * problem.x[j]
+        logit = F.linear(kept["network"].encoder(row[None]), *parts).reshape(())
+        own, others = (F.softplus(-logit if problem.labelled[k] else logit) for k in (i, j))
+        loss = loss + (weight * own + (1 - weight) * others) / len(order)
+    loss.backward()
+    for part, now in zip(parts, kept["after"], strict=True):
+        assert part.grad is not None
+        torch.testing.assert_close(now.detach(), part.detach() - 0.1 * part.grad, rtol=1e-4, atol=1e-6)
+
+
 def test_presets_are_the_authors() -> None:
     c, e = settings_of("p3mix_c", "cifar1"), settings_of("p3mix_e", "cifar1")
     assert (c.upper, e.upper, e.early, e.teacher_decay) == (0.8, 0.85, 1.0, 0.997)  # type: ignore[attr-defined]
@@ -267,6 +318,7 @@ def test_presets_are_the_authors() -> None:
     assert (mix.first_epochs, mix.epochs) == (90, 50)  # type: ignore[attr-defined]
     script = settings_of("mixpul", "cifar3")
     assert (script.learning_rate, script.optimiser) == (1e-5, "sgd"), "the script's own, for networks with batch norm"
+    assert settings_of("naive_mixup", "cifar1").learning_rate == settings_of("naive", "cifar1").learning_rate
     assert settings_of("nnpu_mixup", "cifar1").learning_rate == settings_of("nnpu", "cifar1").learning_rate
 
 

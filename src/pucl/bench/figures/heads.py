@@ -9,17 +9,18 @@ from pucl.bench.grid.cells import Cell, Pipeline
 from pucl.bench.results.notebooks import Point
 from pucl.registry import register
 
-CE, NNPU, MIXUP, VPU, P3MIX, PUPL = "CE", "nnPU (true π)", "nnPU + MixUp (true π)", "vPU", "P3Mix-C", "puPL"
+CE, CE_MIXUP, NNPU, MIXUP = "CE", "CE + MixUp", "nnPU (true π)", "nnPU + MixUp (true π)"
+VPU, P3MIX, PUPL = "vPU", "P3Mix-C", "puPL"
 READOUTS: Mapping[str, str] = MappingProxyType(
     {
-        "ceiling": "CE* (truth)", "naive_head": CE, "nnpu": NNPU, "nnpu_mixup_head": MIXUP, "vpu_head": VPU,
-        "p3mix_c_head": P3MIX, "pupl": PUPL, "stacked": "ours",
+        "ceiling": "CE* (truth)", "naive_head": CE, "naive_mixup_head": CE_MIXUP, "nnpu": NNPU,
+        "nnpu_mixup_head": MIXUP, "vpu_head": VPU, "p3mix_c_head": P3MIX, "pupl": PUPL, "stacked": "ours",
     }
 )  # fmt: skip
 THEIRS: Mapping[str, str] = MappingProxyType(
     {
         "puCL/CE": CE, "puCL/nnPU": NNPU, "puCL/nnPU (MixUp)": MIXUP, "puCL/vPU": VPU, "puCL/P3mix-c": P3MIX,
-        "puCL/puPL": PUPL, "puCL/CE (MixUp)": "CE + MixUp",
+        "puCL/puPL": PUPL, "puCL/CE (MixUp)": CE_MIXUP,
     }
 )  # fmt: skip
 

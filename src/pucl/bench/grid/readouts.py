@@ -10,6 +10,7 @@
 | nnpu | none | nnPU risk | the true π |
 | nnpu_auto | none | nnPU risk | an estimate of π from the embeddings |
 | naive_head | none | logistic regression of P against U, CE | nothing |
+| naive_mixup_head | none | the baseline `naive_mixup` as a linear classifier | nothing |
 | nnpu_mixup_head | none | the baseline `nnpu_mixup` as a linear classifier | the true π |
 | vpu_head | none | the baseline `vpu` as a linear classifier | nothing |
 | p3mix_c_head | none | the baseline `p3mix_c` as a linear classifier | nothing |
@@ -88,6 +89,7 @@ BUILT_IN: Mapping[str, Options] = MappingProxyType(
         "nnpu": {"head": "nnpu", "prior": ORACLE},
         "nnpu_auto": {"head": "nnpu", "prior": "auto"},
         "naive_head": {"head": BY_BASELINE, "head_options": {METHOD: "naive"}},
+        "naive_mixup_head": {"head": BY_BASELINE, "head_options": {METHOD: "naive_mixup", **OF_LINEAR}},
         "nnpu_mixup_head": {"head": BY_BASELINE, "head_options": {METHOD: "nnpu_mixup", **OF_LINEAR}, "prior": ORACLE},
         "vpu_head": {"head": BY_BASELINE, "head_options": {METHOD: "vpu", **IN_STREAMS, "weight": 0.03}},
         "p3mix_c_head": {"head": BY_BASELINE, "head_options": {METHOD: "p3mix_c", **IN_STREAMS}},
