@@ -296,7 +296,7 @@ def test_naive_with_mixup_follows_the_gradient_of_its_formula(monkeypatch: pytes
         logit = F.linear(kept["network"].encoder(row[None]), *parts).reshape(())
         own, others = (F.softplus(-logit if problem.labelled[k] else logit) for k in (i, j))
         loss = loss + (weight * own + (1 - weight) * others) / len(order)
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     for part, now in zip(parts, kept["after"], strict=True):
         assert part.grad is not None
         torch.testing.assert_close(now.detach(), part.detach() - 0.1 * part.grad, rtol=1e-4, atol=1e-6)

@@ -21,7 +21,7 @@ def test_contract_of_scikit_learn_for_baselines() -> None:
 
 @pytest.mark.slow
 def test_a_baseline_with_a_prior_that_is_given_or_estimated() -> None:
-    x, s, y = gaussians(400)
+    x, s, y = gaussians(800)
     quick = {"epochs": 8}
     given = PUBaseline("nnpu", prior=0.4, settings=quick, random_state=0).fit(x, s)
     assert (given.predict(x) == y).mean() > 0.9 and given.prior_ == 0.4 and given.settings_["epochs"] == 8

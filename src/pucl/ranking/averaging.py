@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pucl.numerics.auc import auc
+from pucl.ranking.bagged_svm import JUDGES as JUDGES_OF_MACHINES
 from pucl.ranking.bagged_svm import MAX_IN_BAG, bags_for, fit_bagged_svm
 from pucl.ranking.bags import MAX_IN_BAG as MAX_IN_TREE
 from pucl.ranking.bags import Bools, Floats, Rows, Unseen
@@ -147,9 +148,8 @@ _seconds_of_small_leaves = partial(_seconds_of_trees, most=MORE_TREES)
 
 def _seconds_of_machines(rows: TableRows) -> float:
     m = 2 * min(int(rows.labelled.sum()), MAX_IN_BAG)
-    return 0.1 + bags_for(rows.labelled) * float(
-        m * m * 1e-7 + len(rows.features) * m * (1e-8 + 1e-10 * rows.features.shape[1])
-    )
+    fitted, scored = JUDGES_OF_MACHINES * m * m * 1e-7, len(rows.features) * m * (1e-8 + 1e-10 * rows.features.shape[1])
+    return 0.1 + bags_for(rows.labelled) * float(fitted + scored)
 
 
 MEMBERS = (  # the cheapest first; the choice is explained in LOG.md

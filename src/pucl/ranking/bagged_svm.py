@@ -23,6 +23,7 @@ OWNER = "bagged_svm"
 MAX_BAGS, HIDDEN_FOLDS = 15, 5
 IN_ALL_BAGS = 2000  # rows of P: larger bags need fewer of them, and a model of fewer vectors scores faster
 MAX_IN_BAG = 400  # rows of P, and of U
+JUDGES = 3  # times as many machines as the model has judge the rows that they did not see
 PIECE = 1 << 18  # values of the kernel held at a time
 
 
@@ -75,7 +76,8 @@ def bagged_svm(
         negative: confirmed negatives, (n,) bool.
         seed: of the bags.
         c: C, the cost of a row on the wrong side.
-        n_bags: how many machines, at least five; 15, or fewer where bags are large, when not given.
+        n_bags: how many machines the model has, at least five; 15, or fewer where bags are large, when not given. Twice
+            as many others only judge.
     """
     check_positive(OWNER, "c", c)
     if n_bags is not None:
@@ -94,41 +96,49 @@ def fit_bagged_svm(
     n_bags: int | None = None,
     negative: Bools | None = None,
 ) -> list[BaggedMachines]:
-    """The machines of standardised rows for every cost C; all costs share the bags and their kernels."""
-    draw, n_bags = np.random.default_rng(seed), n_bags or bags_for(labelled)
+    """The machines of standardised rows for every cost C; all costs share the bags and their kernels.
+
+    A row is judged by about a fifth of the machines, so more are fitted than the model needs: the first `n_bags` are
+    the model, and all of them judge. A machine scores only the rows it judges.
+    """
+    draw, n_model = np.random.default_rng(seed), n_bags or bags_for(labelled)
     gamma, kinds = 1 / x.shape[1], [draw.permutation(np.flatnonzero(kind)) for kind in (labelled, ~labelled)]
     bags, judged = [], []
-    for b in range(n_bags):
+    for b in range(JUDGES * n_model):
         p, u = (_without_fold(rows, b) for rows in kinds)
         m = min(len(p), len(u), MAX_IN_BAG)
         against = draw.choice(u, m, replace=False, p=_chances(u, negative))
         bags.append(np.concatenate([draw.choice(p, m, replace=False), against]))
         judged.append(_judged(kinds, (p, u), bags[-1], draw))
 
-    def fit_and_score(rows: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+    def fit_and_score(number: int) -> tuple[Floats, Floats, Floats]:
+        rows, rest = bags[number], judged[number]
         weight, bias = np.zeros((len(rows), len(costs))), np.empty(len(costs))
         gram = kernel(x[rows], x[rows], gamma).astype(np.float64)
         for j, cost in enumerate(costs):
             machine = SVC(C=cost, kernel="precomputed").fit(gram, labelled[rows])
             weight[machine.support_, j], bias[j] = machine.dual_coef_[0], machine.intercept_[0]
-        return weight, bias, decisions(x, x[rows], weight, gamma) + bias
+        return weight, bias, decisions(x[rest], x[rows], weight, gamma) + bias
 
     total, count, biases = np.zeros((len(x), len(costs))), np.zeros((len(x), 1)), np.zeros(len(costs))
     weights, parts = np.zeros((len(x), len(costs))), []
     check_threads(cores())
     with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:
-        for rows, rest, (weight, bias, score) in zip(bags, judged, pool.map(fit_and_score, bags), strict=True):
-            parts.append((weight, bias))
-            total[rest] += score[rest]
-            count[rest] += 1
-            weights[rows] += weight / n_bags
-            biases += bias / n_bags
+        for number, (weight, bias, score) in enumerate(pool.map(fit_and_score, range(len(bags)))):
+            total[judged[number]] += score
+            count[judged[number]] += 1
+            if number < n_model:
+                parts.append((weight, bias))
+                weights[bags[number]] += weight / n_model
+                biases += bias / n_model
     score = total / np.maximum(count, 1)
     machines = []
     for j in range(len(costs)):
         used = np.flatnonzero(weights[:, j])
-        own = [(x[rows], weight[:, j], float(bias[j])) for rows, (weight, bias) in zip(bags, parts, strict=True)]
-        unseen = _scorer(bags, own, gamma)
+        own = [
+            (x[rows], weight[:, j], float(bias[j])) for rows, (weight, bias) in zip(bags[:n_model], parts, strict=True)
+        ]
+        unseen = _scorer(bags[:n_model], own, gamma)
         machines.append(BaggedMachines(x[used], weights[used, j], float(biases[j]), gamma, score[:, j], unseen))
     return machines
 
