@@ -177,25 +177,28 @@ def test_nothing_heavy_is_loaded_early(code: str) -> None:
     assert run.stdout.splitlines()[-1] == "[]"
 
 
-LABEL_ROWS = """
+TRAIN_AND_LABEL = """
 import torch
 from pucl.heads import fit_head
 from pucl.pseudo_labels import pseudo_label
 from pucl.registry import entries
-import pucl.training.run
+from pucl.training import TrainConfig, pretrain
 entries("views")
+for optimiser in ("lars", "sgd"):
+    config = TrainConfig(epochs=1, batch_size=16, optimiser=optimiser)
+    pretrain(torch.rand(32, 1, 8, 8), torch.arange(32) < 8, config=config, device="cpu")
 z, s = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)), torch.arange(60) < 15
 fit_head(z, s, pseudo_label(z, s, repeats=1))
 """
 
 
 @pytest.mark.slow
-def test_labelling_rows_loads_no_compiler() -> None:
+def test_training_and_labelling_load_no_compiler() -> None:
     check = "import sys; print(*(m for m in ('torch._dynamo', 'sympy') if m in sys.modules))"
     known = "import torch.utils.checkpoint"  # which training takes: some versions of torch load sympy with it
     loaded = [
         subprocess.run([sys.executable, "-c", f"{code}\n{check}"], capture_output=True, text=True, check=True)
-        for code in (known, LABEL_ROWS)
+        for code in (known, TRAIN_AND_LABEL)
     ]
     allowed, found = (run.stdout.splitlines()[-1].split() for run in loaded)
     assert found == allowed and "torch._dynamo" not in allowed

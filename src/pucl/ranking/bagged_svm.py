@@ -1,7 +1,6 @@
 """bagged_svm: support vector machines with a Gaussian kernel on balanced bags of P and U, judged out of bag."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +10,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unuse
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
-from pucl.numerics.starting import check_threads
-from pucl.numerics.threads import cores
+from pucl.numerics.threads import in_order
 from pucl.ranking import Ranking
 from pucl.ranking.bags import Bools, Floats, Rows, Unseen, score_unseen
 from pucl.ranking.columns import as_arrays, ranking_of_scores
@@ -114,9 +112,8 @@ def fit_bagged_svm(
 
     total, count, biases = np.zeros((len(x), len(costs))), np.zeros((len(x), 1)), np.zeros(len(costs))
     weights, parts = np.zeros((len(x), len(costs))), []
-    check_threads(cores())
-    with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:
-        for rows, (weight, bias, score) in zip(bags, pool.map(fit_and_score, bags), strict=True):
+    with threadpool_limits(1):
+        for rows, (weight, bias, score) in zip(bags, in_order(fit_and_score, bags), strict=True):
             parts.append((weight, bias))
             score[rows] = 0.0
             total += score

@@ -1,15 +1,13 @@
 """Balanced bags: many models of P against as many rows of U, and for every row the mean of those that never saw it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.numerics.starting import check_threads
-from pucl.numerics.threads import cores
+from pucl.numerics.threads import in_order
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
@@ -19,7 +17,6 @@ Score = Callable[[Any], Floats]  # a model → its score of all rows (n,)
 # The numbers of training rows (m,) and other rows in their place (k, m, c) → scores (k, m) by models that did not see
 # these training rows.
 Unseen = Callable[[NDArray[np.intp], Rows], Floats]
-T, R = TypeVar("T"), TypeVar("R")
 MAX_IN_BAG = 4000  # rows of P, and of U, in a bag
 FROM_NEGATIVES = 0.5  # largest share of confirmed negatives among the negatives of a bag
 
@@ -72,7 +69,7 @@ def balanced_bag(
 
     total, count = np.zeros(n), np.zeros(n)
     models = []
-    for model, values, outside in _in_order(fit_and_score, bags):
+    for model, values, outside in in_order(fit_and_score, bags):
         models.append(model)
         total += np.where(outside, values, 0.0)
         count += outside
@@ -81,16 +78,6 @@ def balanced_bag(
         seen = kind & (count > 0)
         mean[kind & (count == 0)] = mean[seen].mean() if seen.any() else mean[count > 0].mean() if count.any() else 0.0
     return Bag(tuple(models), mean, tuple(rows for rows, _ in bags))
-
-
-def _in_order(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """The function of every item, in the order of the items, on all processors; a single one needs no other thread."""
-    if cores() == 1:
-        yield from map(function, items)
-        return
-    check_threads(cores())
-    with ThreadPoolExecutor(cores()) as pool:
-        yield from pool.map(function, items)
 
 
 def score_unseen(
