@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Tests start many processes, and each would compile the package anew where this variable keeps Python from storing it.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo quick test test-cuda test-cluster extremes fuzz torture docs install lint types pytest format clean
 
 demo: $(VENV)/.demo

@@ -18,9 +18,9 @@ rng = np.random.default_rng(0)
 
 
 def message(about_battery: bool) -> str:
-    """16 words: half of them are neutral; of the others one in five comes from the other topic."""
+    """24 words: half of them are neutral; of the others one in five comes from the other topic."""
     own, other = (BATTERY, ORDERS) if about_battery else (ORDERS, BATTERY)
-    pools = rng.choice(3, size=16, p=[0.5, 0.4, 0.1])
+    pools = rng.choice(3, size=24, p=[0.5, 0.4, 0.1])
     return " ".join(str(rng.choice((SHARED, own, other)[pool])) for pool in pools)
 
 

@@ -54,8 +54,8 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def imports(nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -69,31 +69,59 @@ def parse(path: Path) -> ast.Module:
 
 
 @every_module
-def test_imports_point_one_way(path: Path) -> None:
+def test_every_module_keeps_the_rules(path: Path) -> None:
+    """One test for all rules of a module, which is read and parsed once."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    imports_point_one_way(path, nodes)
+    assert len(text.splitlines()) <= 400, "modules are short"
+    functions_are_short(path, nodes)
+    truth_stays_where_it_belongs(path, nodes)
+    no_mutable_module_state(path, tree, nodes)
+    doc = ast.get_docstring(tree)
+    assert doc and len(doc.splitlines()[0]) > 20, "the first line says what the module is for"
+
+
+def imports_point_one_way(path: Path, nodes: list[ast.AST]) -> None:
     part = part_of(path)
     if part == "__init__":  # the public face, which only names where things live
         return
     assert part in RANK, f"{part} has no place in the layers"
-    for module in imports(parse(path)):
+    for module in imports(nodes):
         if module.startswith("pucl."):
             other = module.split(".")[1]
             assert other == part or RANK[other] < RANK[part], f"{part} must not import {other}"
 
 
-@every_module
-def test_modules_are_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
-
-
-@every_module
-def test_functions_are_short(path: Path) -> None:
+def functions_are_short(path: Path, nodes: list[ast.AST]) -> None:
     """At most 60 lines, docstring included; of commands only the body, since every option takes lines of signature."""
     if "kernels" in path.parts:
         return
-    for node in ast.walk(parse(path)):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef):
             start = node.body[0].lineno if part_of(path) == "cli" else node.lineno
             assert (node.end_lineno or 0) - start < 60, f"{node.name} is too long"
+
+
+def truth_stays_where_it_belongs(path: Path, nodes: list[ast.AST]) -> None:
+    if part_of(path) in MAY_HOLD_TRUTH:
+        return
+    names = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert not names & TRUTH
+
+
+def no_mutable_module_state(path: Path, tree: ast.Module, nodes: list[ast.AST]) -> None:
+    if path.name == "registry.py":
+        return
+    mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, mutable):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            assert ast.unparse(target) == "__all__"
+    assert not any(isinstance(node, ast.Global) for node in nodes)
 
 
 def test_the_map_names_every_part_in_order() -> None:
@@ -102,35 +130,6 @@ def test_the_map_names_every_part_in_order() -> None:
     first_cells = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
     parts = [name.removesuffix("/") for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)]
     assert parts == [part for line in LAYERS for part in line]
-
-
-@every_module
-def test_truth_stays_where_it_belongs(path: Path) -> None:
-    if part_of(path) in MAY_HOLD_TRUTH:
-        return
-    tree = parse(path)
-    names = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert not names & TRUTH
-
-
-@every_module
-def test_no_mutable_module_state(path: Path) -> None:
-    if path.name == "registry.py":
-        return
-    mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-    for node in parse(path).body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, mutable):
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            assert ast.unparse(target) == "__all__"
-    assert not any(isinstance(node, ast.Global) for node in ast.walk(parse(path)))
-
-
-@every_module
-def test_first_line_says_what_the_module_is_for(path: Path) -> None:
-    doc = ast.get_docstring(parse(path))
-    assert doc and len(doc.splitlines()[0]) > 20
 
 
 def test_no_utils() -> None:
@@ -177,25 +176,28 @@ def test_nothing_heavy_is_loaded_early(code: str) -> None:
     assert run.stdout.splitlines()[-1] == "[]"
 
 
-LABEL_ROWS = """
+TRAIN_AND_LABEL = """
 import torch
 from pucl.heads import fit_head
 from pucl.pseudo_labels import pseudo_label
 from pucl.registry import entries
-import pucl.training.run
+from pucl.training import TrainConfig, pretrain
 entries("views")
+for optimiser in ("lars", "sgd"):
+    config = TrainConfig(epochs=1, batch_size=16, optimiser=optimiser)
+    pretrain(torch.rand(32, 1, 8, 8), torch.arange(32) < 8, config=config, device="cpu")
 z, s = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)), torch.arange(60) < 15
 fit_head(z, s, pseudo_label(z, s, repeats=1))
 """
 
 
 @pytest.mark.slow
-def test_labelling_rows_loads_no_compiler() -> None:
+def test_training_and_labelling_load_no_compiler() -> None:
     check = "import sys; print(*(m for m in ('torch._dynamo', 'sympy') if m in sys.modules))"
     known = "import torch.utils.checkpoint"  # which training takes: some versions of torch load sympy with it
     loaded = [
         subprocess.run([sys.executable, "-c", f"{code}\n{check}"], capture_output=True, text=True, check=True)
-        for code in (known, LABEL_ROWS)
+        for code in (known, TRAIN_AND_LABEL)
     ]
     allowed, found = (run.stdout.splitlines()[-1].split() for run in loaded)
     assert found == allowed and "torch._dynamo" not in allowed

@@ -89,3 +89,18 @@ def test_steps_are_scaled_without_decay_too() -> None:
 def test_a_closure_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="LARS takes one gradient per step"):
         LARS([nn.Parameter(torch.ones(2))], lr=0.1).step(lambda: 0.0)
+
+
+@pytest.mark.parametrize("kind", [LARS, SGD])
+def test_gradients_are_forgotten_and_groups_added_as_by_pytorch(kind: type[SGD]) -> None:
+    first, second = (nn.Parameter(torch.ones(2)) for _ in range(2))
+    optimiser = kind([first], lr=0.1, momentum=0.0)
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        optimiser.add_param_group({"params": [first]})
+    optimiser.add_param_group({"params": [second], "momentum": 0.5})
+    assert [group["momentum"] for group in optimiser.param_groups] == [0.0, 0.5]
+    for set_to_none in (False, True):
+        first.grad, second.grad = torch.ones(2), torch.ones(2)
+        optimiser.zero_grad(set_to_none=set_to_none)
+        for gradient in (first.grad, second.grad):
+            assert gradient is None if set_to_none else gradient is not None and not gradient.any()

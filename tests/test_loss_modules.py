@@ -111,6 +111,10 @@ def test_modules_compile_as_one_graph() -> None:
     logits = some_logits().detach()
     risk = torch.compile(PURisk("nnpu", prior=0.3), backend="eager", fullgraph=True)
     assert float(risk(logits, S.long())) == pytest.approx(float(pu_risk("nnpu", logits, S, prior=0.3)))
+    options: dict[str, Any] = {"prior": 0.3, "loss": "logistic", "setting": "single-set"}
+    other = torch.compile(PURisk("upu", **options), backend="eager", fullgraph=True)
+    value = float(other(logits[:, None], S.long()[:, None]))
+    assert value == pytest.approx(float(pu_risk("upu", logits, S, **options)))
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def check_positive(owner: str, argument: str, value: Any) -> float:
 def is_number(value: Any) -> bool:
     """Whether `value` is a finite real number of any library; booleans, text and None are not."""
     try:
-        return not isinstance(value, bool | str) and math.isfinite(float(value))
+        return not isinstance(value, (bool, str)) and math.isfinite(float(value))
     except (TypeError, ValueError, OverflowError):
         return False
 

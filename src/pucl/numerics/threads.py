@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import joblib
 import torch
@@ -16,6 +17,8 @@ from torch import Tensor
 
 from pucl.numerics.starting import check_threads
 
+Item = TypeVar("Item")
+Value = TypeVar("Value")
 SMALL = 1 << 21  # numbers in a matrix up to which threads that wait for one another cost more than they save
 
 
@@ -44,6 +47,16 @@ def threads_for(numbers: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def in_order(function: Callable[[Item], Value], items: Sequence[Item]) -> Iterator[Value]:
+    """The function of every item, in the order of the items, on all processors; a single one takes no other thread."""
+    if cores() == 1:
+        yield from map(function, items)
+        return
+    check_threads(cores())
+    with ThreadPoolExecutor(cores()) as pool:
+        yield from pool.map(function, items)
 
 
 def on_cores(function: Callable[[Tensor], Tensor], pieces: Sequence[Tensor]) -> list[Tensor]:

@@ -1,7 +1,6 @@
 """bagged_svm: support vector machines with a Gaussian kernel on balanced bags of P and U, judged out of bag."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +10,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unuse
 from torch import Tensor
 
 from pucl.errors import check_count, check_positive
-from pucl.numerics.starting import check_threads
-from pucl.numerics.threads import cores
+from pucl.numerics.threads import in_order
 from pucl.ranking import Ranking
 from pucl.ranking.bags import Bools, Floats, Rows, Unseen, judging_chances, score_unseen
 from pucl.ranking.columns import as_arrays, ranking_of_scores
@@ -122,9 +120,8 @@ def fit_bagged_svm(
 
     total, count, biases = np.zeros((len(x), len(costs))), np.zeros((len(x), 1)), np.zeros(len(costs))
     weights, parts = np.zeros((len(x), len(costs))), []
-    check_threads(cores())
-    with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:
-        for number, (weight, bias, score) in enumerate(pool.map(fit_and_score, range(len(bags)))):
+    with threadpool_limits(1):
+        for number, (weight, bias, score) in enumerate(in_order(fit_and_score, range(len(bags)))):
             total[judged[number]] += score
             count[judged[number]] += 1
             if number < n_model:

@@ -1,15 +1,13 @@
 """Balanced bags: many models of P against as many rows of U, and for every row the mean of those that never saw it."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pucl.numerics.starting import check_threads
-from pucl.numerics.threads import cores
+from pucl.numerics.threads import in_order
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
@@ -76,12 +74,10 @@ def balanced_bag(
 
     total, count = np.zeros(n), np.zeros(n)
     models = []
-    check_threads(cores())
-    with ThreadPoolExecutor(cores()) as pool:
-        for model, values, judged in pool.map(fit_and_score, bags):
-            models.append(model)
-            total += np.where(judged, values, 0.0)
-            count += judged
+    for model, values, judged in in_order(fit_and_score, bags):
+        models.append(model)
+        total += np.where(judged, values, 0.0)
+        count += judged
     mean = total / np.maximum(count, 1)
     for kind in (labelled, ~labelled):
         seen = kind & (count > 0)

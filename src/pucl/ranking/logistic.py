@@ -55,10 +55,10 @@ def fit_linear(x: Rows, labelled: Bools, *, c: float = C, seed: int = 0, negativ
 
     def fit(rows: Rows, s: Bools, weight: Floats | None) -> LogisticRegression:
         model = LogisticRegression(C=c, class_weight="balanced", max_iter=MAX_ITER, tol=1e-3)
-        with threadpool_limits(1 if rows.size <= SMALL else None, user_api="blas"):
-            return model.fit(rows, s, sample_weight=weight)
+        return model.fit(rows, s, sample_weight=weight)
 
     def score(model: LogisticRegression, rows: Rows) -> Floats:
         return np.asarray(model.decision_function(rows), dtype=np.float64)
 
-    return cross_fitted(x, labelled, fit, score, seed=seed, negative=negative)
+    with threadpool_limits(1 if x.size <= SMALL else None, user_api="blas"):  # once: it reads what libraries are loaded
+        return cross_fitted(x, labelled, fit, score, seed=seed, negative=negative)

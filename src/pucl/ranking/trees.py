@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from pucl.ranking.bags import Bools, Floats, Rows, Unseen, balanced_bag, score_unseen, score_unseen_folds
@@ -101,7 +102,8 @@ def _grown(
     gaps, goal = bool(np.isnan(x).any()), labelled.astype(np.float64)
 
     def fit(bag: NDArray[np.intp], number: int) -> Any:
-        return make(random_state=number).fit(x[bag], goal[bag], check_input=gaps)
+        with config_context(skip_parameter_validation=True):  # a quarter of the time of a small tree
+            return make(random_state=number).fit(x[bag], goal[bag], check_input=gaps)
 
     def score(tree: Any) -> Floats:
         return _vote(tree, x) if values is None else np.zeros(len(x))

@@ -79,7 +79,9 @@ def _of_batch(owner: str, risk: Risk, logits: Tensor, s: Any, *, finite: bool = 
         raise bad_argument(owner, "logits", allowed, got)
     if finite and not torch.compiler.is_compiling():
         check_finite(owner, "logits", vector)
-    if getattr(s, "ndim", 1) == 2 and s.shape[1] == 1:
+    # The compiler of torch 2.4 cannot ask a tensor with getattr.
+    shape: tuple[int, ...] = s.shape if isinstance(s, Tensor) else getattr(s, "shape", ())
+    if len(shape) == 2 and shape[1] == 1:
         s = s.reshape(-1)
     return risk(vector, batch_labels(s, n_rows=len(vector), owner=owner).to(vector.device))
 

@@ -46,10 +46,12 @@ def zero_one(margin: Tensor) -> Tensor:
 LOSSES: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
     {"sigmoid": sigmoid, "logistic": logistic, "zero-one": zero_one}
 )
+_BY_NAME = tuple(LOSSES.items())
 
 
 def margin_loss(name: str) -> Callable[[Tensor], Tensor]:
     """The margin loss of that name."""
-    if name not in LOSSES:
-        raise unknown_name("margin loss", name, LOSSES)
-    return LOSSES[name]
+    for known, loss in _BY_NAME:  # the compiler of torch 2.4 cannot look into a `MappingProxyType`
+        if name == known:
+            return loss
+    raise unknown_name("margin loss", name, LOSSES)

@@ -35,6 +35,20 @@ class SGD(Optimizer):
             for weight in group["params"]:
                 self.state[weight]["velocity"] = torch.zeros_like(weight)
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """As PyTorch does it, but for its compiler: loading that takes a second, and nothing here is compiled."""
+        add = Optimizer.add_param_group
+        getattr(add, "__wrapped__", add)(self, param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, without loading the compiler."""
+        if not set_to_none:
+            super().zero_grad(set_to_none=False)
+            return
+        for group in self.param_groups:
+            for weight in group["params"]:
+                weight.grad = None
+
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """One update of all parameters that have a gradient."""
