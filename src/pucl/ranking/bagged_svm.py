@@ -107,7 +107,7 @@ def fit_bagged_svm(
         m = min(len(p), len(u), MAX_IN_BAG)
         against = draw.choice(u, m, replace=False, p=_chances(u, negative))
         bags.append(np.concatenate([draw.choice(p, m, replace=False), against]))
-        judged.append(_judged(kinds, (p, u), bags[-1], draw))
+        judged.append(_judged(kinds, bags[-1], b, len(x), draw))
 
     def fit_and_score(number: int) -> tuple[Floats, Floats, Floats]:
         rows, rest = bags[number], judged[number]
@@ -175,28 +175,31 @@ def decisions(x: Rows, vectors: Rows, weight: Floats, gamma: float) -> Floats:
 
 
 def _judged(
-    kinds: Sequence[NDArray[np.intp]],
-    shown: Sequence[NDArray[np.intp]],
-    bag: NDArray[np.intp],
-    draw: np.random.Generator,
+    kinds: Sequence[NDArray[np.intp]], bag: NDArray[np.intp], b: int, n: int, draw: np.random.Generator
 ) -> NDArray[np.intp]:
-    """The rows that the machine of a bag judges: the folds it leaves out, and some of the others outside the bag.
+    """The rows that machine b judges: the folds it leaves out, and some of the others outside its bag.
 
     Rows of P and of U are judged by about as many machines, see `judging_chances`.
     """
-    m = len(bag) // 2
-    chances = judging_chances([1 - m / len(kind) for kind in kinds], always=1 / HIDDEN_FOLDS)
+    inside = np.zeros(n, dtype=bool)
+    inside[bag] = True
+    chances = judging_chances([1 - len(bag) / 2 / len(kind) for kind in kinds], always=1 / HIDDEN_FOLDS)
     parts = []
-    for kind, rest, chance in zip(kinds, shown, chances, strict=True):
-        others = np.setdiff1d(rest, bag)
-        parts += [np.setdiff1d(kind, rest), others[draw.random(len(others)) < chance]]
+    for kind, chance in zip(kinds, chances, strict=True):
+        left_out = _left_out(kind, b)
+        parts.append(kind[(left_out | (draw.random(len(kind)) < chance)) & ~inside[kind]])
     return np.concatenate(parts)
 
 
-def _without_fold(rows: NDArray[np.intp], b: int) -> NDArray[np.intp]:
-    """The rows without the fold of bag b: a fifth of them in turn, one in turn of fewer than five."""
+def _left_out(rows: NDArray[np.intp], b: int) -> Bools:
+    """Which rows are in the fold of bag b: a fifth of them in turn, one in turn of fewer than five."""
     folds = min(HIDDEN_FOLDS, len(rows))
-    return np.asarray(rows[np.arange(len(rows)) % folds != b % folds])
+    return np.asarray(np.arange(len(rows)) % folds == b % folds)
+
+
+def _without_fold(rows: NDArray[np.intp], b: int) -> NDArray[np.intp]:
+    """The rows without the fold of bag b."""
+    return np.asarray(rows[~_left_out(rows, b)])
 
 
 def _chances(u: NDArray[np.intp], negative: Bools | None) -> NDArray[np.float64] | None:
