@@ -19,7 +19,7 @@ def means_of_noise(n_p: int, n_u: int, n_negative: int = 0, n_models: int = 100)
     n = n_p + n_u + n_negative
     labelled, negative = np.arange(n) < n_p, np.arange(n) >= n_p + n_u
     bag = balanced_bag(
-        labelled, lambda _rows, seed: seed, lambda seed: np.random.default_rng(seed).normal(size=n),
+        labelled, lambda _rows, seed: seed, lambda seed, rows: np.random.default_rng(seed).normal(size=n)[rows],
         n_models=n_models, seed=0, negative=negative if n_negative else None,
     )  # fmt: skip
     return bag.score, labelled, negative
@@ -46,10 +46,10 @@ def test_a_model_never_judges_a_row_of_its_bag() -> None:
         bags[seed] = rows
         return seed
 
-    def score(seed: int) -> NDArray[np.float64]:
+    def score(seed: int, rows: Numbers) -> NDArray[np.float64]:
         values = np.zeros(n)
         values[bags[seed]] = np.nan
-        return values
+        return values[rows]
 
     assert (balanced_bag(labelled, fit, score, n_models=40, seed=3).score == 0).all()
 

@@ -21,7 +21,7 @@ OWNER = "bagged_svm"
 MAX_BAGS, HIDDEN_FOLDS = 15, 5
 IN_ALL_BAGS = 2000  # rows of P: larger bags need fewer of them, and a model of fewer vectors scores faster
 MAX_IN_BAG = 400  # rows of P, and of U
-JUDGES = 3  # times as many machines as the model has judge the rows that they did not see
+JUDGES = 3  # machines for each one of the model, where only a fifth of them judge a row
 PIECE = 1 << 18  # values of the kernel held at a time
 
 
@@ -74,8 +74,8 @@ def bagged_svm(
         negative: confirmed negatives, (n,) bool.
         seed: of the bags.
         c: C, the cost of a row on the wrong side.
-        n_bags: how many machines the model has, at least five; 15, or fewer where bags are large, when not given. Twice
-            as many others only judge.
+        n_bags: how many machines the model has, at least five; 15, or fewer where bags are large, when not given. Others
+            only judge: where P is small, twice as many.
     """
     check_positive(OWNER, "c", c)
     if n_bags is not None:
@@ -96,13 +96,13 @@ def fit_bagged_svm(
 ) -> list[BaggedMachines]:
     """The machines of standardised rows for every cost C; all costs share the bags and their kernels.
 
-    A row is judged by about a fifth of the machines, so more are fitted than the model needs: the first `n_bags` are
-    the model, and all of them judge. A machine scores only the rows it judges.
+    Where P is small a row is judged by a fifth of the machines, and more are fitted than the model needs: the first
+    `n_bags` are the model, and all of them judge. A machine scores only the rows it judges.
     """
     draw, n_model = np.random.default_rng(seed), n_bags or bags_for(labelled)
     gamma, kinds = 1 / x.shape[1], [draw.permutation(np.flatnonzero(kind)) for kind in (labelled, ~labelled)]
     bags, judged = [], []
-    for b in range(JUDGES * n_model):
+    for b in range(_fitted(n_model, kinds)):
         p, u = (_without_fold(rows, b) for rows in kinds)
         m = min(len(p), len(u), MAX_IN_BAG)
         against = draw.choice(u, m, replace=False, p=_chances(u, negative))
@@ -172,6 +172,13 @@ def decisions(x: Rows, vectors: Rows, weight: Floats, gamma: float) -> Floats:
     weights, step = weight.astype(np.float32), max(1, PIECE // len(vectors))
     pieces = (x[start : start + step] for start in range(0, len(x), step))
     return np.concatenate([kernel(piece, vectors, gamma) @ weights for piece in pieces]).astype(np.float64)
+
+
+def _fitted(n_model: int, kinds: Sequence[NDArray[np.intp]]) -> int:
+    """How many machines are fitted: so many that a row has 3/5 as many judges as the model has machines, or more."""
+    m = min(MAX_IN_BAG, *(len(_without_fold(kind, 0)) for kind in kinds))
+    share = max(1 / HIDDEN_FOLDS, min(1 - m / len(kind) for kind in kinds))
+    return max(n_model, round(JUDGES * n_model / HIDDEN_FOLDS / share))
 
 
 def _judged(

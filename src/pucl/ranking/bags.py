@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Fit = Callable[[NDArray[np.intp], int], Any]  # the rows of a bag and a seed → a model
-Score = Callable[[Any], Floats]  # a model → its score of all rows (n,)
+Score = Callable[[Any, NDArray[np.intp]], Floats]  # a model and the numbers of rows (m,) → its scores of them (m,)
 # The numbers of training rows (m,) and other rows in their place (k, m, c) → scores (k, m) by models that did not see
 # these training rows.
 Unseen = Callable[[NDArray[np.intp], Rows], Floats]
@@ -47,7 +47,7 @@ def balanced_bag(
     Args:
         labelled: s, (n,).
         fit: a model from the numbers of its rows, the m of P first, and a seed.
-        score: of all rows by a model.
+        score: of some rows by a model.
         n_models: how many bags.
         seed: of everything that is drawn.
         negative: confirmed negatives, (n,).
@@ -66,18 +66,18 @@ def balanced_bag(
         rows = np.concatenate([draw.choice(p, m), *against, *([draw.choice(known, sure)] if sure else [])])
         bags.append((rows, int(draw.integers(2**31))))
 
-    def fit_and_score(bag: tuple[NDArray[np.intp], int]) -> tuple[Any, Floats, Bools]:
-        model = fit(*bag)
-        judged = np.random.default_rng(bag[1]).random(n) < chance
+    def fit_and_score(bag: tuple[NDArray[np.intp], int]) -> tuple[Any, NDArray[np.intp], Floats]:
+        model, judged = fit(*bag), np.random.default_rng(bag[1]).random(n) < chance
         judged[bag[0]] = False
-        return model, score(model), judged
+        rows = np.flatnonzero(judged)
+        return model, rows, score(model, rows)
 
     total, count = np.zeros(n), np.zeros(n)
     models = []
-    for model, values, judged in in_order(fit_and_score, bags):
+    for model, judged, values in in_order(fit_and_score, bags):
         models.append(model)
-        total += np.where(judged, values, 0.0)
-        count += judged
+        total[judged] += values
+        count[judged] += 1
     mean = total / np.maximum(count, 1)
     for kind in (labelled, ~labelled):
         seen = kind & (count > 0)

@@ -105,8 +105,8 @@ def _grown(
         with config_context(skip_parameter_validation=True):  # a quarter of the time of a small tree
             return make(random_state=number).fit(x[bag], goal[bag], check_input=gaps)
 
-    def score(tree: Any) -> Floats:
-        return _vote(tree, x) if values is None else np.zeros(len(x))
+    def score(tree: Any, judged: NDArray[np.intp]) -> Floats:
+        return _vote(tree, x[judged]) if values is None else np.zeros(len(judged))
 
     bag = balanced_bag(labelled, fit, score, n_models=n_trees, seed=seed, negative=negative)
 
