@@ -74,8 +74,8 @@ def bagged_svm(
         negative: confirmed negatives, (n,) bool.
         seed: of the bags.
         c: C, the cost of a row on the wrong side.
-        n_bags: how many machines the model has, at least five; 15, or fewer where bags are large, when not given. Others
-            only judge: where P is small, twice as many.
+        n_bags: how many machines the model has, at least five; 15, or fewer where bags are large, when not given.
+            Others only judge: where P is small, twice as many.
     """
     check_positive(OWNER, "c", c)
     if n_bags is not None:
