@@ -41,6 +41,12 @@ INPUTS ?= 200
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
 
+# The same readers, guided by what inputs reach in the code. atheris is installed by hand: .venv/bin/pip install atheris
+SECONDS ?= 60
+.PHONY: fuzz-guided
+fuzz-guided: $(VENV)/.dev
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz.guided --seconds $(SECONDS) --seed $(SEED)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
