@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load, save
 
 from dataset_examples import noise
-from fuzz import official, stored
+from fuzz import earlier, official, stored
 from fuzz.found import CASES, book
 from fuzz.reader import MB, Files, files_in
 from fuzz.readers import tried
@@ -186,3 +186,48 @@ def test_models_with_a_damaged_encoder_in_front(tmp_path: Path) -> None:
     ):
         outcome = tried("model folder", stored.signed_model(files), tmp_path)
         assert (outcome.end, why in outcome.why) == (REFUSED, True), outcome.why
+
+
+def test_a_folder_of_scores_with_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    done, begun, new = earlier.score_seeds(tmp_path / "made")
+    for files in (done, begun, new):
+        outcome = tried("folder of scores", {**files, "scores/\udcff": b"x"}, tmp_path)
+        assert outcome.end == REFUSED, outcome.why
+        assert "scores: the file b'" in outcome.why and outcome.why.endswith("\\xff' has a name that is not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"[" * 100_000, None),
+        (b"\xff", None),
+        (b"[1]", "one with results of another model"),
+        (b"{}", "of another model"),
+    ],
+    ids=["deep", "no text", "list", "empty"],
+)
+def test_a_folder_of_scores_with_a_damaged_manifest(content: bytes, why: str | None, tmp_path: Path) -> None:
+    """What cannot be read is as if it were not there; what says something else is refused."""
+    (tmp_path / "made").mkdir()
+    done, begun, _ = earlier.score_seeds(tmp_path / "made")
+    for files, of_others in ((done, "one with rows.npy.parquet in it"), (begun, "")):
+        expected = of_others if why is None else why
+        outcome = tried("folder of scores", {**files, "scores/manifest.json": content}, tmp_path)
+        assert (outcome.end, expected in outcome.why) == (REFUSED if expected else READ, True), outcome.why
+
+
+@pytest.mark.parametrize("extra", [[], "text", {"revisions": []}, {"revisions": {}, "config": {}, "made": None}, None])
+def test_a_stored_encoder_of_the_benchmark_whose_record_is_something_else(extra: Any, tmp_path: Path) -> None:
+    seed = earlier.encoder_seeds(tmp_path / "made")[0]
+    files = changed(seed, "encoder/encoder.json", lambda content: content.update(extra=extra))
+    outcome = tried("encoders of the benchmark", files, tmp_path)
+    assert outcome.end == READ, outcome.why
+
+
+@pytest.mark.parametrize("bias", [[], [0.0, 1.0]])
+def test_a_stored_teacher_without_a_layer_is_fitted_again(bias: list[float], tmp_path: Path) -> None:
+    seed = earlier.encoder_seeds(tmp_path / "made")[1]
+    files = changed(seed, "encoder/encoder.json", lambda content: content["extra"]["made"].update(bias=bias))
+    outcome = tried("encoders of the benchmark", files, tmp_path)
+    assert outcome.end == READ, outcome.why
