@@ -164,6 +164,17 @@ def test_an_activation_function_of_elsewhere_is_refused(
         TextVectors.fit(f"st:{source}", TEXTS)
 
 
+@pytest.mark.parametrize("name", ["config.json", "0_Transformer/sentence_bert_config.json"])
+def test_settings_that_fetch_code_are_refused(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in_sentence_transformers(monkeypatch)
+    source = stand_in_folder(tmp_path / "words")
+    (source / name).parent.mkdir(exist_ok=True)
+    (source / name).write_text(json.dumps({"model_args": {"attn_implementation": "someone/kernel"}}))
+    refused = f"text encoder 'st', {name}: attn_implementation must be one of eager, .*; got 'someone/kernel'"
+    with pytest.raises(InputError, match=refused):
+        TextVectors.fit(f"st:{source}", TEXTS)
+
+
 def test_usual_parts_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in_sentence_transformers(monkeypatch)
     source = stand_in_folder(tmp_path / "words")
