@@ -222,7 +222,7 @@ def test_a_stored_encoder_of_the_benchmark_whose_record_is_something_else(extra:
     seed = earlier.encoder_seeds(tmp_path / "made")[0]
     files = changed(seed, "encoder/encoder.json", lambda content: content.update(extra=extra))
     outcome = tried("encoders of the benchmark", files, tmp_path)
-    assert outcome.end == READ, outcome.why
+    assert (outcome.end, outcome.why) == (REFUSED, "encoder is made again")
 
 
 @pytest.mark.parametrize("bias", [[], [0.0, 1.0]])
@@ -230,4 +230,4 @@ def test_a_stored_teacher_without_a_layer_is_fitted_again(bias: list[float], tmp
     seed = earlier.encoder_seeds(tmp_path / "made")[1]
     files = changed(seed, "encoder/encoder.json", lambda content: content["extra"]["made"].update(bias=bias))
     outcome = tried("encoders of the benchmark", files, tmp_path)
-    assert outcome.end == READ, outcome.why
+    assert (outcome.end, outcome.why) == (REFUSED, "encoder is made again")

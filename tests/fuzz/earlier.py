@@ -15,6 +15,7 @@ from model_examples import random_model
 from pucl.bench.grid.cells import Pipeline
 from pucl.bench.run.encoding import EncoderStore, KeptTeacher, Training
 from pucl.bench.run.stored_teachers import restored
+from pucl.errors import InputError
 from pucl.models.folder import save_model
 from pucl.models.many_files import MANIFEST, score_files
 from pucl.models.schema import Schema
@@ -72,11 +73,16 @@ def encoder_seeds(place: Path) -> Sequence[Files]:
 
 
 def _stored(folder: Path) -> object:
-    """The encoder and its record; None where it has to be trained again."""
+    """The encoder or the teacher and its record; what cannot be used is as if it were not there, and made again."""
     store, cell = EncoderStore(folder, "cpu"), _cell().encoder_cell
-    found = store.stored(folder / ENCODER, cell, Training)
-    taught = store.stored(folder / ENCODER, cell, KeptTeacher)
-    return found, taught and restored(*taught, "cpu")
+    try:
+        trained = store.stored(folder / ENCODER, cell, Training)
+        taught = store.stored(folder / ENCODER, cell, KeptTeacher)
+    except InputError as error:
+        raise AssertionError(f"it is refused: {error}") from None
+    if trained is None and taught is None:
+        raise InputError(f"{ENCODER} is made again")
+    return trained, taught and restored(*taught, "cpu")
 
 
 def _record(rng: Random, seeds: Sequence[Files]) -> Files:
