@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load, save
 
 from dataset_examples import noise
@@ -18,7 +19,7 @@ from fuzz.found import CASES, book
 from fuzz.reader import MB, Files, files_in
 from fuzz.readers import tried
 from fuzz.trial import READ, REFUSED
-from model_examples import onnx_model
+from model_examples import onnx_model, random_model
 from pucl.data.readers import idx, mat
 from pucl.errors import InputError
 from pucl.models.folder import save_model
@@ -131,6 +132,35 @@ def test_models_whose_parts_do_not_fit(tmp_path: Path) -> None:
     ):
         outcome = tried("model folder", stored.signed_model(files), tmp_path)
         assert (outcome.end, why in outcome.why, "heap" in outcome.why) == (REFUSED, True, True), outcome.why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["points.labelled", "held_labelled", "place", "quantiles", "top.row"])
+def test_evidence_of_another_shape_is_damaged(name: str, tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    seed = stored.model_seeds(tmp_path / "made")[0]
+    tensors = load(seed["evidence.safetensors"])
+    for tensor in (tensors[name].unsqueeze(-1), tensors[name][:-1].clone(), tensors[name].to(torch.complex64)):
+        if name == "quantiles" and tensor.ndim == 1 and not tensor.is_complex():
+            continue  # it can have any length
+        files = stored.signed_model({**seed, "evidence.safetensors": save({**tensors, name: tensor})})
+        outcome = tried("model folder", files, tmp_path)
+        expected = f"the stored evidence is damaged: {name.rpartition('.')[2]} has shape"
+        assert (outcome.end, expected in outcome.why) == (REFUSED, True), outcome.why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("head", "name", "size"), [("kernel", "centres", ()), ("kernel", "centres", 20), ("knn", "rows", 20)]
+)
+def test_a_head_whose_matrix_is_none_gives_no_warning(head: str, name: str, size: Any, tmp_path: Path) -> None:
+    model = random_model(stored.VECTOR, "raw", head)
+    seed = files_in(save_model(tmp_path / "made", model))
+    tensors = load(seed["head.safetensors"])
+    key = next(key for key in tensors if key.endswith(name))
+    files = {**seed, "head.safetensors": save({**tensors, key: torch.ones(size)})}
+    outcome = tried("model folder", stored.signed_model(files), tmp_path)
+    assert (outcome.end, "do not belong together" in outcome.why) == (REFUSED, True), outcome.why
 
 
 def test_a_cache_with_texts_in_place_of_vectors(tmp_path: Path) -> None:

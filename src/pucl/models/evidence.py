@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,16 @@ class Shown:
     labelled: NDArray[np.bool_]
     pictures: NDArray[np.uint8] | None = None
     values: dict[str, tuple[str, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        k = len(self.ids)
+        _check("row", self.row, "iu", k)
+        _check("probability", self.probability, "f", k)
+        _check("labelled", self.labelled, "b", k)
+        if self.pictures is not None:
+            _check("pictures", self.pictures, "u", k, None, None, None)
+        if self.values is not None and any(len(column) != k for column in self.values.values()):
+            raise ValueError(f"values must be {k} for every column")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -83,6 +94,26 @@ class Evidence:
     explained: tuple[Explained, ...] = ()
     keys: NDArray[np.int64] | None = None
     shown: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        k, m = len(self.points), len(self.held_logit)
+        _check("place", self.place, "f", k, 2)
+        _check("held_logit", self.held_logit, "f", m)
+        _check("held_labelled", self.held_labelled, "b", m)
+        _check("quantiles", self.quantiles, "f", None)
+        if self.embedding is not None:
+            _check("embedding", self.embedding, "f", k, None)
+        if self.keys is not None:
+            _check("keys", self.keys, "i", None)
+        if self.shown is not None:
+            _check("shown", self.shown, "b", None if self.keys is None else len(self.keys))
+
+
+def _check(name: str, array: NDArray[Any], kinds: str, *shape: int | None) -> None:
+    """Refuse an array of another kind of numbers or another shape, where None is any size."""
+    fits = array.ndim == len(shape) and all(want in (None, is_) for want, is_ in zip(shape, array.shape, strict=True))
+    if not fits or array.dtype.kind not in kinds:
+        raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
 
 
 def keys_of(ids: Iterable[object]) -> NDArray[np.int64]:
