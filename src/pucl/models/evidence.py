@@ -31,16 +31,6 @@ class Shown:
     pictures: NDArray[np.uint8] | None = None
     values: dict[str, tuple[str, ...]] | None = None
 
-    def __post_init__(self) -> None:
-        k = len(self.ids)
-        _check("row", self.row, "iu", k)
-        _check("probability", self.probability, "f", k)
-        _check("labelled", self.labelled, "b", k)
-        if self.pictures is not None:
-            _check("pictures", self.pictures, "u", k, None, None, None)
-        if self.values is not None and any(len(column) != k for column in self.values.values()):
-            raise ValueError(f"values must be {k} for every column")
-
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -95,18 +85,26 @@ class Evidence:
     keys: NDArray[np.int64] | None = None
     shown: NDArray[np.bool_] | None = None
 
-    def __post_init__(self) -> None:
-        k, m = len(self.points), len(self.held_logit)
-        _check("place", self.place, "f", k, 2)
-        _check("held_logit", self.held_logit, "f", m)
-        _check("held_labelled", self.held_labelled, "b", m)
-        _check("quantiles", self.quantiles, "f", None)
-        if self.embedding is not None:
-            _check("embedding", self.embedding, "f", k, None)
-        if self.keys is not None:
-            _check("keys", self.keys, "i", None)
-        if self.shown is not None:
-            _check("shown", self.shown, "b", None if self.keys is None else len(self.keys))
+
+def well_shaped(evidence: Evidence) -> Evidence:
+    """Evidence from a file, if all arrays have their kinds and shapes; a ValueError if not."""
+    for shown in (evidence.points, evidence.top, evidence.unsure):
+        n = len(shown)
+        _check("row", shown.row, "iu", n)
+        _check("probability", shown.probability, "f", n)
+        _check("labelled", shown.labelled, "b", n)
+    k, m = len(evidence.points), len(evidence.held_logit)
+    _check("place", evidence.place, "f", k, 2)
+    _check("held_logit", evidence.held_logit, "f", m)
+    _check("held_labelled", evidence.held_labelled, "b", m)
+    _check("quantiles", evidence.quantiles, "f", None)
+    if evidence.embedding is not None:
+        _check("embedding", evidence.embedding, "f", k, None)
+    if evidence.keys is not None:
+        _check("keys", evidence.keys, "i", None)
+    if evidence.shown is not None:
+        _check("shown", evidence.shown, "b", None if evidence.keys is None else len(evidence.keys))
+    return evidence
 
 
 def _check(name: str, array: NDArray[Any], kinds: str, *shape: int | None) -> None:
