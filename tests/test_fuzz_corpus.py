@@ -184,6 +184,15 @@ def test_a_cache_whose_tables_are_damaged(tmp_path: Path) -> None:
     assert (outcome.end, "embeddings.sqlite cannot be read" in outcome.why) == (REFUSED, True), outcome.why
 
 
+@pytest.mark.parametrize("key", ["versions", "options", "data"])
+@pytest.mark.parametrize("value", ["", [], None, 1])
+def test_an_interrupted_fit_without_a_table(key: str, value: Any, tmp_path: Path) -> None:
+    (seed,) = stored.unfinished_seeds(tmp_path / "made")
+    files = changed(seed, "fit.json", lambda content: content.update({key: value}))
+    outcome = tried("interrupted fit", files, tmp_path)
+    assert (outcome.end, "fit.json cannot be read: " in outcome.why) == (REFUSED, True), outcome.why
+
+
 @pytest.mark.parametrize("key", ["device", "x" * 3_000])
 def test_an_interrupted_fit_with_a_long_text_in_it(key: str, tmp_path: Path) -> None:
     (seed,) = stored.unfinished_seeds(tmp_path / "made")

@@ -184,7 +184,8 @@ def _read(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / WHICH).read_bytes())
         _ = whole(content["data"]["rows"]), whole(content["data"]["labelled"]), content["data"]["content"]
-        _ = dict(content["versions"]), dict(content["options"]), content["device"]
+        if not all(isinstance(content[name], dict) for name in ("versions", "options")) or "device" not in content:
+            raise TypeError("no tables 'versions' and 'options', or no 'device'")
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"{folder / WHICH} cannot be read: {one_line(error)}; delete {folder} to start anew") from None
     return dict(content)
