@@ -339,6 +339,13 @@ CASES: dict[str, Case] = {
         REFUSED,
         "cannot be read: 'utf-8' codec",
     ),
+    "published numbers without a number of labels": (
+        "published.csv",
+        "published.csv",
+        lambda: published(b",1000,", b",,"),
+        REFUSED,
+        "row 2, must be a row with a usable n_labelled",
+    ),
     "published numbers without a column": (
         "published.csv",
         "published.csv",
