@@ -100,6 +100,12 @@ def weights(content: Any) -> bytes:
     return file.getvalue()
 
 
+def announced_weights() -> bytes:
+    """An archive whose only part has three bytes and announces more."""
+    data, size = zipped({"archive/version": b"\n3\n"}, zipfile.ZIP_STORED), struct.pack("<I", 3)
+    return data.replace(size + size, size + struct.pack("<I", 2_000_000_000))
+
+
 def published(old: bytes, new: bytes) -> bytes:
     """The published numbers with other bytes in them."""
     data = (HERE.parent.parent / "src/pucl/bench/results/published.csv").read_bytes()
@@ -352,6 +358,13 @@ CASES: dict[str, Case] = {
         lambda: published(b"method,", b""),
         REFUSED,
         "row 2, must be a row with a usable method",
+    ),
+    "weights that announce 2 GB": (
+        "weights .pth",
+        "weights.pth",
+        announced_weights,
+        REFUSED,
+        "announces 2,000,000,000 bytes",
     ),
     "weights that are a number": (
         "weights .pth",
