@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 # Tests start many processes, and each would compile the package anew where this variable keeps Python from storing it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo quick test test-cuda test-cluster extremes fuzz torture docs install lint types pytest format clean
+.PHONY: demo quick test test-cuda test-cluster extremes fuzz fuzz-guided torture docs install lint types pytest format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pucl demo
@@ -28,8 +28,9 @@ test-cluster: $(VENV)/.cluster
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_docs.py -k large-data
 
 # Before a change of anything that computes: every component on extreme numbers, about ten minutes. `make test` has a part.
+# LARGE=1 takes one row repeated 100,000 times instead.
 extremes: $(VENV)/.dev
-	cd tests && PYTHONPATH=../src OMP_NUM_THREADS=1 ../$(BIN)/python -m extremes
+	cd tests && PYTHONPATH=../src OMP_NUM_THREADS=1 ../$(BIN)/python -m extremes $(if $(LARGE),--large)
 
 # Faults at random moments of every command that writes, and a table of what was survived; it needs Linux.
 # The same seed gives the same faults: make torture SEED=7 FAULTS=50. A short form is a part of `make test`.
@@ -43,6 +44,11 @@ torture: $(VENV)/.dev
 INPUTS ?= 200
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
+
+# The same readers, guided by what inputs reach in the code. atheris is installed by hand: .venv/bin/pip install atheris
+SECONDS ?= 60
+fuzz-guided: $(VENV)/.dev
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz.guided --seconds $(SECONDS) --seed $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -104,7 +104,9 @@ def published(seed: int = 0) -> Body:
     return Body()
 
 
-def stand_in_hub(monkeypatch: pytest.MonkeyPatch, calls: list[Any], folder: Path, *, here: bool = True) -> None:
+def stand_in_hub(
+    monkeypatch: pytest.MonkeyPatch, calls: list[Any], folder: Path, *, here: bool = True, settings: str = "{}"
+) -> None:
     """huggingface_hub, with or without the files on this machine; they come to `folder`."""
 
     def answer(repo: str, *, local_files_only: bool, **_: Any) -> str:
@@ -114,6 +116,7 @@ def stand_in_hub(monkeypatch: pytest.MonkeyPatch, calls: list[Any], folder: Path
         place = folder / "weights"
         place.mkdir(exist_ok=True)
         (place / "model.safetensors").touch()
+        (place / "config.json").write_text(settings, encoding="utf-8")
         return str(place)
 
     _module(monkeypatch, "huggingface_hub", snapshot_download=answer)

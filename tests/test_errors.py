@@ -21,6 +21,7 @@ from pucl.errors import (
     check_positive,
     check_share,
     how_to_install,
+    one_line,
     signed_by,
     unknown_name,
 )
@@ -155,3 +156,9 @@ def test_hints_name_the_packages_of_the_extras() -> None:
         assert how_to_install(extra) == f"pip install {shlex.join(packages)}"
     for file in (*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"):
         assert not re.search(r"pip install [\"']?pucl", file.read_text(encoding="utf-8")), file
+
+
+def test_what_another_library_says_is_one_line_that_changes_no_terminal() -> None:
+    assert one_line(ValueError("a\n\tb  é")) == "a b é"
+    assert one_line(ValueError("\x1b[1mbold\x07\udcff\u202e")) == "\ufffd[1mbold\ufffd\ufffd\ufffd"
+    assert one_line(ValueError(" ")) == "ValueError" and len(one_line(ValueError("x" * 900))) == 200

@@ -1,5 +1,6 @@
 """Encoders people already have: fitted, stored and loaded; what cannot be used is one line."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from frozen_examples import (
 from model_examples import needs_export
 from pucl import PUClassifier
 from pucl.encoders.frozen.functions import as_affine
-from pucl.encoders.frozen.resolve import resolve
+from pucl.encoders.frozen.resolve import build, resolve
 from pucl.errors import InputError, RunWarning
+from pucl.weights import check_settings
 
 from conftest import Command
 
@@ -269,6 +271,39 @@ def test_transformers_are_pooled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     stand_in_transformers(monkeypatch)
     stand_in_hub(monkeypatch, [], tmp_path)
     check_stored(PUClassifier(encoder="hf:org/tiny", **QUICK).fit(images(), S), tmp_path, 7)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"attn_implementation": "someone/kernel"},
+        {"vision_config": {"_attn_implementation_internal": {"": "sdpa", "x": ["someone/kernel"]}}},
+        {"model_args": {"attn_implementation": "flash_attention_2"}},
+    ],
+)
+def test_settings_that_fetch_code_are_refused(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Kernels of the hub, which transformers downloads and runs."""
+    stand_in_transformers(monkeypatch)
+    stand_in_hub(monkeypatch, [], tmp_path, settings=json.dumps(settings))
+    refused = "'hf:org/tiny': .*implementation.* must be one of eager, .*; got '(someone/kernel|flash_attention_2)'"
+    with pytest.raises(InputError, match=refused):
+        PUClassifier(encoder="hf:org/tiny", **QUICK).fit(images(), S)
+    shape, size = (3, 12, 12), [12, 12]
+    options: dict[str, Any] = {"size": size, "mean": [0.5] * 3, "std": [0.5] * 3, "mode": "bilinear"}
+    with pytest.raises(InputError, match=refused):
+        build("hf:org/tiny", shape, config={"model_type": "stand-in", **settings}, **options)
+    build("hf:org/tiny", shape, config={"model_type": "stand-in"}, **options)
+
+
+def test_settings_of_any_depth_are_looked_through() -> None:
+    deep: Any = {"attn_implementation": "a/b"}
+    for _ in range(50_000):
+        deep = {"x": [deep]}
+    with pytest.raises(InputError, match="got 'a/b'"):
+        check_settings(deep, "encoder")
+    check_settings({"attn_implementation": "sdpa", "n": 1, "implementation": None, "vocab": {"implementation": 7}}, "x")
 
 
 def check_stored(fitted: PUClassifier, folder: Path, width: int) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fuzz.guided import changed, packed, unpacked
+from fuzz.guided import MISSING, Tally, changed, main, packed, unpacked
 from fuzz.reader import MB, Reader
 from fuzz.readers import READERS
-from fuzz.trial import FOUND, READ, REFUSED, trials
+from fuzz.trial import FOUND, READ, REFUSED, Outcome, trials
 from pucl.errors import InputError
 
 pytestmark = [
@@ -75,6 +75,28 @@ def test_guided_runs_change_bytes_and_values_and_mend_checksums(tmp_path: Path) 
         hashlib.sha256(files["encoder.safetensors"]).hexdigest().encode() in files["encoder.json"] for files in grown
     ]
     assert any(mended)
+
+
+def test_guided_runs_count_how_inputs_end() -> None:
+    tally = Tally()
+    for end, seconds, memory in ((READ, 0.5, 3 * MB), (REFUSED, 0.1, 9 * MB), (REFUSED, 0.25, 0), (FOUND, 0.0, 0)):
+        tally.add(Outcome("idx", 0, "guided", end, seconds=seconds, memory=memory))
+    assert tally.row("idx") == "| idx | 4 | 2 | 1 | 1 | 9 | 0.5 | 0 |"
+    tally.status = 9
+    assert tally.row("idx").endswith("died with status 9")
+
+
+def test_guided_runs_say_that_atheris_is_missing_and_try_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fuzz.guided.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["fuzz.guided", "--out", str(tmp_path / "found")])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", MISSING)
+    assert "pip install atheris" in MISSING
+    assert list(tmp_path.iterdir()) == []
 
 
 def refuses(_: Path) -> Any:

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load, save
 
 from dataset_examples import noise
-from fuzz import official, stored
+from fuzz import earlier, official, stored
 from fuzz.found import CASES, book
 from fuzz.reader import MB, Files, files_in
 from fuzz.readers import tried
 from fuzz.trial import READ, REFUSED
-from model_examples import onnx_model
+from model_examples import onnx_model, random_model
 from pucl.data.readers import idx, mat
 from pucl.errors import InputError
 from pucl.models.folder import save_model
@@ -133,6 +134,35 @@ def test_models_whose_parts_do_not_fit(tmp_path: Path) -> None:
         assert (outcome.end, why in outcome.why, "heap" in outcome.why) == (REFUSED, True, True), outcome.why
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["points.labelled", "held_labelled", "place", "quantiles", "top.row"])
+def test_evidence_of_another_shape_is_damaged(name: str, tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    seed = stored.model_seeds(tmp_path / "made")[0]
+    tensors = load(seed["evidence.safetensors"])
+    for tensor in (tensors[name].unsqueeze(-1), tensors[name][:-1].clone(), tensors[name].to(torch.complex64)):
+        if name == "quantiles" and tensor.ndim == 1 and not tensor.is_complex():
+            continue  # it can have any length
+        files = stored.signed_model({**seed, "evidence.safetensors": save({**tensors, name: tensor})})
+        outcome = tried("model folder", files, tmp_path)
+        expected = f"the stored evidence is damaged: {name.rpartition('.')[2]} has shape"
+        assert (outcome.end, expected in outcome.why) == (REFUSED, True), outcome.why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("head", "name", "size"), [("kernel", "centres", ()), ("kernel", "centres", 20), ("knn", "rows", 20)]
+)
+def test_a_head_whose_matrix_is_none_gives_no_warning(head: str, name: str, size: Any, tmp_path: Path) -> None:
+    model = random_model(stored.VECTOR, "raw", head)
+    seed = files_in(save_model(tmp_path / "made", model))
+    tensors = load(seed["head.safetensors"])
+    key = next(key for key in tensors if key.endswith(name))
+    files = {**seed, "head.safetensors": save({**tensors, key: torch.ones(size)})}
+    outcome = tried("model folder", stored.signed_model(files), tmp_path)
+    assert (outcome.end, "do not belong together" in outcome.why) == (REFUSED, True), outcome.why
+
+
 def test_a_cache_with_texts_in_place_of_vectors(tmp_path: Path) -> None:
     base = sqlite3.connect(":memory:")
     base.executescript(
@@ -152,6 +182,15 @@ def test_a_cache_whose_tables_are_damaged(tmp_path: Path) -> None:
     data = base.serialize().replace(b"CREATE INDEX encoder_rows", b"CREATE INDEX encoder_r\xa6ws")
     outcome = tried("cache of embeddings", {"embeddings.sqlite": data}, tmp_path)
     assert (outcome.end, "embeddings.sqlite cannot be read" in outcome.why) == (REFUSED, True), outcome.why
+
+
+@pytest.mark.parametrize("key", ["versions", "options", "data"])
+@pytest.mark.parametrize("value", ["", [], None, 1])
+def test_an_interrupted_fit_without_a_table(key: str, value: Any, tmp_path: Path) -> None:
+    (seed,) = stored.unfinished_seeds(tmp_path / "made")
+    files = changed(seed, "fit.json", lambda content: content.update({key: value}))
+    outcome = tried("interrupted fit", files, tmp_path)
+    assert (outcome.end, "fit.json cannot be read: " in outcome.why) == (REFUSED, True), outcome.why
 
 
 @pytest.mark.parametrize("key", ["device", "x" * 3_000])
@@ -186,3 +225,48 @@ def test_models_with_a_damaged_encoder_in_front(tmp_path: Path) -> None:
     ):
         outcome = tried("model folder", stored.signed_model(files), tmp_path)
         assert (outcome.end, why in outcome.why) == (REFUSED, True), outcome.why
+
+
+def test_a_folder_of_scores_with_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    done, begun, new = earlier.score_seeds(tmp_path / "made")
+    for files in (done, begun, new):
+        outcome = tried("folder of scores", {**files, "scores/\udcff": b"x"}, tmp_path)
+        assert outcome.end == REFUSED, outcome.why
+        assert "scores: the file b'" in outcome.why and outcome.why.endswith("\\xff' has a name that is not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"[" * 100_000, None),
+        (b"\xff", None),
+        (b"[1]", "one with results of another model"),
+        (b"{}", "of another model"),
+    ],
+    ids=["deep", "no text", "list", "empty"],
+)
+def test_a_folder_of_scores_with_a_damaged_manifest(content: bytes, why: str | None, tmp_path: Path) -> None:
+    """What cannot be read is as if it were not there; what says something else is refused."""
+    (tmp_path / "made").mkdir()
+    done, begun, _ = earlier.score_seeds(tmp_path / "made")
+    for files, of_others in ((done, "one with rows.npy.parquet in it"), (begun, "")):
+        expected = of_others if why is None else why
+        outcome = tried("folder of scores", {**files, "scores/manifest.json": content}, tmp_path)
+        assert (outcome.end, expected in outcome.why) == (REFUSED if expected else READ, True), outcome.why
+
+
+@pytest.mark.parametrize("extra", [[], "text", {"revisions": []}, {"revisions": {}, "config": {}, "made": None}, None])
+def test_a_stored_encoder_of_the_benchmark_whose_record_is_something_else(extra: Any, tmp_path: Path) -> None:
+    seed = earlier.encoder_seeds(tmp_path / "made")[0]
+    files = changed(seed, "encoder/encoder.json", lambda content: content.update(extra=extra))
+    outcome = tried("encoders of the benchmark", files, tmp_path)
+    assert (outcome.end, outcome.why) == (REFUSED, "encoder is made again")
+
+
+@pytest.mark.parametrize("bias", [[], [0.0, 1.0]])
+def test_a_stored_teacher_without_a_layer_is_fitted_again(bias: list[float], tmp_path: Path) -> None:
+    seed = earlier.encoder_seeds(tmp_path / "made")[1]
+    files = changed(seed, "encoder/encoder.json", lambda content: content["extra"]["made"].update(bias=bias))
+    outcome = tried("encoders of the benchmark", files, tmp_path)
+    assert (outcome.end, outcome.why) == (REFUSED, "encoder is made again")

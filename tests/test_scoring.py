@@ -1,6 +1,8 @@
 """Scoring: the same scores from every source and in every batch size, a file that is whole or not there at all."""
 
 import csv
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +12,24 @@ import numpy as np
 import pytest
 import torch
 
-from model_examples import HEADER, N, changed, fitted, table_model, table_rows, vectors, write_images, write_table
+from model_examples import (
+    HEADER,
+    N,
+    changed,
+    fitted,
+    random_model,
+    table_model,
+    table_rows,
+    vectors,
+    write_images,
+    write_table,
+)
 from pucl.data.own import read
 from pucl.data.own.rules import ColumnWarning
 from pucl.errors import InputError
 from pucl.models.folder import load_model, save_model
 from pucl.models.model import Model
+from pucl.models.schema import Schema
 from pucl.models.scoring import COLUMNS, score_to_file, scores
 
 
@@ -199,3 +213,31 @@ def test_images_of_another_size(tmp_path: Path) -> None:
 def test_options_are_checked(people: Model, tmp_path: Path, how: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"pucl.score: {next(iter(how))} must be"):
         probabilities(people, write_table(tmp_path / "t.csv"), **how)
+
+
+GROWTH = """
+import sys
+from pathlib import Path
+from pucl.models.folder import load_model
+from pucl.models.scoring import embed_to_file, score_to_file
+def memory(key):
+    return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0]) / 1024
+model, folder = load_model(sys.argv[1]), Path(sys.argv[2])
+for write, out in ((score_to_file, "scores.csv"), (embed_to_file, "vectors.parquet")):
+    write(model, folder / "few.npy", folder / out)
+    Path("/proc/self/clear_refs").write_text("5")  # the largest memory from here on
+    base = memory("VmRSS")
+    write(model, folder / "many.npy", folder / out)
+    print(memory("VmHWM") - base)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
+def test_scores_and_embeddings_take_memory_for_a_batch(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((400_000, 64), dtype=np.float32)
+    np.save(tmp_path / "many.npy", rows)
+    np.save(tmp_path / "few.npy", rows[:20_000])
+    folder = save_model(tmp_path / "model", random_model(Schema("vector", (64,)), "raw"))
+    run = subprocess.run([sys.executable, "-c", GROWTH, folder, tmp_path], capture_output=True, text=True, check=True)
+    assert max(map(float, run.stdout.split())) < 30, f"MB; the rows take {rows.nbytes >> 20}: {run.stdout}"

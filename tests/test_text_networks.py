@@ -116,12 +116,82 @@ def test_bad_input(options: dict[str, Any], rows: Any, message: str) -> None:
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_code_in_a_folder_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def parts(*kinds: str, path: str = "") -> str:
+    """A modules.json."""
+    return json.dumps([{"idx": i, "name": str(i), "path": path, "type": kind} for i, kind in enumerate(kinds)])
+
+
+ST = "sentence_transformers"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        parts("os.system"),
+        parts(f"{ST}.models.Transformer", f"{ST}.models.Router"),  # it calls `load` of any class
+        parts(f"{ST}.models.Asym"),
+        parts(f"{ST}.models.WordEmbeddings"),
+        parts(f"{ST}.models.Pooling", path="../elsewhere"),
+        parts(f"{ST}.models.Pooling", path="/elsewhere"),
+        parts(f"x{ST}.models.Pooling"),
+        parts(f"{ST}.models.Pooling\nos.system"),
+    ],
+)
+@pytest.mark.parametrize("name", ["modules.json", "Modules.json"])
+def test_code_in_a_folder_is_refused(named: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in_sentence_transformers(monkeypatch)
     source = stand_in_folder(tmp_path / "words")
-    (source / "modules.json").write_text(json.dumps([{"type": "os.system"}]))
-    with pytest.raises(InputError, match=r"modules.json must be parts of sentence_transformers only; got os.system"):
+    (source / "modules.json").unlink()
+    (source / name).write_text(named)
+    refused = r"modules.json must be parts of sentence_transformers \(Transformer, Pooling, .*\) in folders below; got"
+    with pytest.raises(InputError, match=refused) as caught:
         TextVectors.fit(f"st:{source}", TEXTS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("activation", ["os.abort", "torch.hub.list", "torch.nn.modules.activation.os.abort", "", None])
+def test_an_activation_function_of_elsewhere_is_refused(
+    activation: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """sentence-transformers before April 2026 calls whatever function is named, without arguments."""
+    stand_in_sentence_transformers(monkeypatch)
+    source = stand_in_folder(tmp_path / "words")
+    (source / "modules.json").write_text(parts(f"{ST}.models.Dense", path="2_Dense"))
+    (source / "2_Dense").mkdir()
+    (source / "2_Dense/config.json").write_text(json.dumps({"activation_function": activation}))
+    refused = "config.json must be of an activation function of torch; got|this is no encoder of texts"
+    with pytest.raises(InputError, match=refused):
+        TextVectors.fit(f"st:{source}", TEXTS)
+
+
+@pytest.mark.parametrize("name", ["config.json", "0_Transformer/sentence_bert_config.json"])
+def test_settings_that_fetch_code_are_refused(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in_sentence_transformers(monkeypatch)
+    source = stand_in_folder(tmp_path / "words")
+    (source / name).parent.mkdir(exist_ok=True)
+    (source / name).write_text(json.dumps({"model_args": {"attn_implementation": "someone/kernel"}}))
+    refused = f"text encoder 'st', {name}: attn_implementation must be one of eager, .*; got 'someone/kernel'"
+    with pytest.raises(InputError, match=refused):
+        TextVectors.fit(f"st:{source}", TEXTS)
+
+
+def test_usual_parts_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in_sentence_transformers(monkeypatch)
+    source = stand_in_folder(tmp_path / "words")
+    kinds = ("models.Transformer", "models.Pooling", "models.Dense", "models.Normalize", "base.modules.dense.Dense")
+    (source / "modules.json").write_text(parts(*(f"{ST}.{kind}" for kind in kinds), path="1_Part"))
+    (source / "1_Part").mkdir()
+    for activation in ("torch.nn.modules.activation.Tanh", "torch.nn.modules.linear.Identity"):
+        (source / "1_Part/config.json").write_text(json.dumps({"activation_function": activation}))
+        assert TextVectors.fit(f"st:{source}", TEXTS).encoder.encode(TEXTS[:2]).shape[0] == 2
+
+
+def test_names_that_differ_in_case_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems would keep one of them, and another one than was checked."""
+    stand_in_sentence_transformers(monkeypatch)
+    files = {name: np.frombuffer(b"[]", np.uint8) for name in ("modules.json", "Modules.json")}
+    with pytest.raises(InputError, match="two of its files differ only in the case of their names"):
+        TextNetwork.load(files).encode(["x"])
 
 
 @pytest.mark.parametrize("name", ["../up.json", "/etc/x.json", "a/../../x.json", "code.py", "weights.bin", ".json"])

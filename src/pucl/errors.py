@@ -185,8 +185,9 @@ def about_file(name: str) -> Iterator[None]:
 
 
 def one_line(error: Exception) -> str:
-    """What another library says of a file, as one short line; the kind of the error where it says nothing."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """What another library says, as one short line without control characters, or else the kind of the error."""
+    text = " ".join(str(error).split())[:200]
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text) or type(error).__name__
 
 
 def check_count(owner: str, argument: str, value: Any, *, low: int = 1, high: int | None = None) -> int:

@@ -5,9 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pucl.errors import InputError, one_line
+from pucl.errors import InputError, bad_argument, one_line
 
 ON_HUB = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")  # names of models; anything else is meant as a folder
+IMPLEMENTATIONS = ("eager", "sdpa", "batched_mm", "grouped_mm")  # of transformers itself; others may be fetched and run
 FILES = ("*.json", "*.safetensors", "*.txt", "*.model")  # of published networks: neither code nor pickles
 
 
@@ -53,3 +54,16 @@ def folder_of(target: str, what: str, *, owner: str, download: bool) -> Path:
         return Path(hub.snapshot_download(target, allow_patterns=list(FILES), local_files_only=not download))
     except Exception as error:
         raise not_here(owner, what, error, download=download) from None
+
+
+def check_settings(settings: object, what: str) -> None:
+    """Refuse settings of a network by which transformers would fetch code: kernels of the hub."""
+    left: list[tuple[str, object]] = [("", settings)]
+    while left:
+        key, value = left.pop()
+        if isinstance(value, dict):
+            left += [(key if "implementation" in key else str(name), inner) for name, inner in value.items()]
+        elif isinstance(value, list):
+            left += [(key, inner) for inner in value]
+        elif "implementation" in key and isinstance(value, str) and value not in IMPLEMENTATIONS:
+            raise bad_argument(what, key[:200], f"one of {', '.join(IMPLEMENTATIONS)}", value[:200])

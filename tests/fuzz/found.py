@@ -29,6 +29,21 @@ def arrow(**columns: Any) -> bytes:
     return file.getvalue()
 
 
+def page_of_another_kind() -> bytes:
+    """A Parquet file with a page of an unknown kind in its last column: Arrow passes it over and finds no rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = io.BytesIO()
+    table = pa.table({"id": ["x", "y"], "label": [0, 1], "a": [1.5, 2.5]})
+    parquet.write_table(table, file, compression="none", use_dictionary=False, write_statistics=False)
+    data = bytearray(file.getvalue())
+    page = parquet.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(2).data_page_offset
+    assert data[page : page + 2] == b"\x15\x00"  # a page of data
+    data[page + 1] = 2
+    return bytes(data)
+
+
 def broken_text() -> bytes:
     """A column of texts that are not UTF-8."""
     import pyarrow as pa
@@ -83,6 +98,12 @@ def weights(content: Any) -> bytes:
     file = io.BytesIO()
     torch.save(content, file)
     return file.getvalue()
+
+
+def announced_weights() -> bytes:
+    """An archive whose only part has three bytes and announces more."""
+    data, size = zipped({"archive/version": b"\n3\n"}, zipfile.ZIP_STORED), struct.pack("<I", 3)
+    return data.replace(size + size, size + struct.pack("<I", 2_000_000_000))
 
 
 def published(old: bytes, new: bytes) -> bytes:
@@ -223,6 +244,13 @@ CASES: dict[str, Case] = {
         REFUSED,
         "table.arrow cannot be read: Cannot locate ",  # "timezone" or "or parse timezone"
     ),
+    "a page of another kind": (
+        "Parquet",
+        "table.parquet",
+        page_of_another_kind,
+        REFUSED,
+        "table.parquet cannot be read: it holds 0 of the 2 rows that it announces",
+    ),
     "texts that are not UTF-8": ("Arrow", "table.arrow", broken_text, REFUSED, "table.arrow cannot be read: "),
     "texts outside the file": ("Arrow", "table.arrow", wrong_offsets, REFUSED, "table.arrow cannot be read: "),
     "an archive of more numbers than there can be": (
@@ -317,12 +345,26 @@ CASES: dict[str, Case] = {
         REFUSED,
         "cannot be read: 'utf-8' codec",
     ),
+    "published numbers without a number of labels": (
+        "published.csv",
+        "published.csv",
+        lambda: published(b",1000,", b",,"),
+        REFUSED,
+        "row 2, must be a row with a usable n_labelled",
+    ),
     "published numbers without a column": (
         "published.csv",
         "published.csv",
         lambda: published(b"method,", b""),
         REFUSED,
         "row 2, must be a row with a usable method",
+    ),
+    "weights that announce 2 GB": (
+        "weights .pth",
+        "weights.pth",
+        announced_weights,
+        REFUSED,
+        "announces 2,000,000,000 bytes",
     ),
     "weights that are a number": (
         "weights .pth",

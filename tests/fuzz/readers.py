@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from fuzz import arrays, lists, official, pictures, reviews, stored, tables
+from fuzz import arrays, earlier, lists, official, pictures, reviews, stored, tables
 from fuzz.reader import Files, Reader
 from fuzz.trial import Outcome, trials
 
@@ -15,6 +15,7 @@ READERS: tuple[Reader, ...] = (
     *lists.READERS,
     *reviews.READERS,
     *stored.READERS,
+    *earlier.READERS,
 )
 
 

@@ -184,10 +184,17 @@ def _read(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / WHICH).read_bytes())
         _ = whole(content["data"]["rows"]), whole(content["data"]["labelled"]), content["data"]["content"]
-        _ = dict(content["versions"]), dict(content["options"]), content["device"]
+        _ = _table(content, "versions"), _table(content, "options"), content["device"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"{folder / WHICH} cannot be read: {one_line(error)}; delete {folder} to start anew") from None
     return dict(content)
+
+
+def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    table = content[name]
+    if not isinstance(table, dict):
+        raise TypeError(f"{name!r} is no table")
+    return table
 
 
 def _check_same(where: Resumable, was: Mapping[str, Any], now: Mapping[str, Any], owner: str) -> None:

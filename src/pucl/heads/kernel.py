@@ -34,7 +34,9 @@ class KernelHead(StoredHead):
     def forward(self, z: Tensor) -> Tensor:
         """Logits (n,) of embeddings (n, k)."""
         z = z.to(self.centres.dtype)
-        return torch.exp((F.normalize(z, dim=1) @ self.centres.T - 1) / self.width) @ self.weight + self.bias
+        return (
+            torch.exp((F.normalize(z, dim=1) @ self.centres.transpose(0, 1) - 1) / self.width) @ self.weight + self.bias
+        )
 
     def options(self) -> dict[str, float]:
         """The width h of the kernel."""

@@ -73,6 +73,8 @@ class SupportVectors(StoredHead):
         tensors: list[Tensor] = [getattr(self, name).to(x.dtype) for name in NAMES]
         mean, scale, vectors, weight, bias = tensors
         scaled = (x - mean) / scale
-        exponent = torch.addmm(-self.gamma * vectors.square().sum(dim=1), scaled, 2 * self.gamma * vectors.T)
+        exponent = torch.addmm(
+            -self.gamma * vectors.square().sum(dim=1), scaled, 2 * self.gamma * vectors.transpose(0, 1)
+        )
         exponent = exponent.sub_(self.gamma * scaled.square().sum(dim=1, keepdim=True)).clamp_(max=0)
         return exponent.exp_() @ weight + bias

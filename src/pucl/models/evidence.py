@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,34 @@ class Evidence:
     explained: tuple[Explained, ...] = ()
     keys: NDArray[np.int64] | None = None
     shown: NDArray[np.bool_] | None = None
+
+
+def well_shaped(evidence: Evidence) -> Evidence:
+    """Evidence from a file, if all arrays have their kinds and shapes; a ValueError if not."""
+    for shown in (evidence.points, evidence.top, evidence.unsure):
+        n = len(shown)
+        _check("row", shown.row, "iu", n)
+        _check("probability", shown.probability, "f", n)
+        _check("labelled", shown.labelled, "b", n)
+    k, m = len(evidence.points), len(evidence.held_logit)
+    _check("place", evidence.place, "f", k, 2)
+    _check("held_logit", evidence.held_logit, "f", m)
+    _check("held_labelled", evidence.held_labelled, "b", m)
+    _check("quantiles", evidence.quantiles, "f", None)
+    if evidence.embedding is not None:
+        _check("embedding", evidence.embedding, "f", k, None)
+    if evidence.keys is not None:
+        _check("keys", evidence.keys, "i", None)
+    if evidence.shown is not None:
+        _check("shown", evidence.shown, "b", None if evidence.keys is None else len(evidence.keys))
+    return evidence
+
+
+def _check(name: str, array: NDArray[Any], kinds: str, *shape: int | None) -> None:
+    """Refuse an array of another kind of numbers or another shape, where None is any size."""
+    fits = array.ndim == len(shape) and all(want in (None, is_) for want, is_ in zip(shape, array.shape, strict=True))
+    if not fits or array.dtype.kind not in kinds:
+        raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
 
 
 def keys_of(ids: Iterable[object]) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ from pucl.errors import Described, InputError, RunError, about_file, bad_argumen
 from pucl.files import is_temporary, replace_file
 from pucl.heads.calibration import Calibrated
 from pucl.heads.stored import HeadParts
-from pucl.models.evidence import Effect, Evidence, Explained, Shown
+from pucl.models.evidence import Effect, Evidence, Explained, Shown, well_shaped
 from pucl.models.model import Model
 from pucl.models.places import check_folder
 from pucl.models.record import FitRecord
@@ -377,7 +377,7 @@ def _evidence(texts: Any, tensors: Mapping[str, Tensor]) -> Evidence:
         )  # fmt: skip
 
     try:
-        return Evidence(
+        return well_shaped(Evidence(
             points=shown("points"),
             place=tensors["place"].numpy(),
             top=shown("top"),
@@ -390,7 +390,7 @@ def _evidence(texts: Any, tensors: Mapping[str, Tensor]) -> Evidence:
             explained=tuple(_explained(each) for each in texts.get("explained", ())),
             keys=tensors["keys"].numpy() if "keys" in tensors else None,
             shown=tensors["shown"].numpy() if "shown" in tensors else None,
-        )
+        ))  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the stored evidence is damaged: {one_line(error)}", owner=LOAD) from None
 

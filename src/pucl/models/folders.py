@@ -48,11 +48,14 @@ class Folder:
         """The files in it and below, by their path from here, and when they were changed last, in nanoseconds."""
         fs = need("pyarrow.fs", "a folder")
         listed = self._info(fs.FileSelector(str(self.path), allow_not_found=True, recursive=recursive))
-        return {
-            PurePosixPath(info.path).relative_to(self.path).as_posix(): info.mtime_ns or 0
-            for info in listed
-            if info.type == fs.FileType.File
-        }
+        try:
+            return {
+                PurePosixPath(info.path).relative_to(self.path).as_posix(): info.mtime_ns or 0
+                for info in listed
+                if info.type == fs.FileType.File
+            }
+        except UnicodeDecodeError as error:
+            raise RunError(f"cannot list {self.path}: the file {error.object!r} has a name that is not UTF-8") from None
 
     @property
     def is_file(self) -> bool:
@@ -114,7 +117,7 @@ class Folder:
 
     def read_json(self, name: str) -> Any:
         """The content of a JSON file; None where there is no such file or it is something else."""
-        with suppress(OSError, ValueError, InputError), self.reading(name) as file:
+        with suppress(OSError, ValueError, RecursionError, InputError), self.reading(name) as file:
             return json.loads(file.read_bytes())
         return None
 

@@ -26,7 +26,7 @@ def nearest(rows: Tensor, among: Tensor, k: int, *, skip_self: bool = False) -> 
 
 def most_similar(block: Tensor, among: Tensor, k: int, *, own: int | None = None) -> tuple[Tensor, Tensor]:
     """`nearest` for one block of rows, without a loop; the block is not its own neighbour from row `own` of `among`."""
-    products = block @ among.T
+    products = block @ among.transpose(0, 1)
     if own is not None:
         products.diagonal(own).fill_(-torch.inf)
     top = products.topk(k, dim=1)

@@ -1,5 +1,6 @@
 """Text encoders that people already have: a folder of files, kept with a model so that it works without them."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from pucl.errors import InputError, one_line
 from pucl.texts import Arrays, Floats
-from pucl.weights import FILES, folder_of
+from pucl.weights import FILES, check_settings, folder_of
 
 NAME = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*")  # of a stored file: below the folder it is written to
 SUFFIXES = tuple(pattern.removeprefix("*") for pattern in FILES)
@@ -71,6 +72,9 @@ class PublishedEncoder:
                     path = Path(place, name)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
+                for name in (name for name in self.files if name.endswith(".json")):
+                    settings = json.loads(self.files[name].decode("utf-8"))
+                    check_settings(settings, f"text encoder '{self.scheme}', {name}")
                 return self.opened(Path(place))
             except InputError:
                 raise

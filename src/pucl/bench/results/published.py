@@ -82,6 +82,8 @@ def stored_rows() -> tuple[Mapping[str, str], ...]:
         raise InputError(f"{path} cannot be read: {one_line(error)}; {AGAIN}", owner=OWNER) from None
     for number, row in enumerate(rows, start=2):
         wrong = next((name for name, form in COLUMNS.items() if not form.fullmatch(row.get(name) or "")), None)
+        if wrong is None and row["source"] == PAPER and row["table"] in TABLES:
+            wrong = next((name for name in ("n_labelled", "std") if not row[name]), None)
         if wrong is not None or set(row) != set(COLUMNS):
             allowed = f"a row with a usable {wrong}" if wrong else f"a row of {len(COLUMNS)} columns"
             raise bad_argument(OWNER, f"{path}, row {number},", allowed, Described(f"another; {AGAIN}"))

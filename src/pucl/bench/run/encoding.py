@@ -32,7 +32,7 @@ from pucl.encoders.frozen.resolve import resolve
 from pucl.encoders.inputs import Encoder, as_rows
 from pucl.encoders.plain import plain_encoder
 from pucl.encoders.saved import ABOUT, load_encoder, save_encoder
-from pucl.errors import InputError
+from pucl.errors import Described, InputError, bad_argument
 from pucl.files import lock_file
 from pucl.fitting.project import PROJECTION
 from pucl.ranking.prior import estimate_prior
@@ -79,6 +79,11 @@ class KeptTeacher:
     weight: tuple[float, ...]
     bias: tuple[float, ...]
     warnings: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.weight or len(self.bias) != 1:
+            got = Described(f"{len(self.weight)} and {len(self.bias)}")
+            raise bad_argument("the stored teacher", "weight and bias", "some numbers and one", got)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ class EncoderStore:
             made_with = decode(dict[str, int], kept["revisions"], owner=str(place))
             same = canonical(kept["config"]) == canonical(cell.to_dict()) and not is_outdated(made_with, cell)
             return (load_encoder(place, self.device), decode(kind, kept["made"], owner=str(place))) if same else None
-        except (OSError, ValueError, KeyError, InputError):  # not there, or damaged
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, InputError):  # not there, or damaged
             return None
 
     def _train(

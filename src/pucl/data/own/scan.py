@@ -117,7 +117,13 @@ def _parquet(path: Path) -> Scan:
     def read(columns: list[str], size: int) -> Iterator[Any]:
         # pre_buffer would keep every row group in memory until the end
         with _readable(path), pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
-            yield from file.iter_batches(batch_size=size, columns=columns)
+            left = file.metadata.num_rows
+            for batch in file.iter_batches(batch_size=size, columns=columns):
+                left -= len(batch)
+                yield batch
+            if left:  # a damaged column can end early, and Arrow says nothing
+                rows = f"{file.metadata.num_rows - left:,} of the {file.metadata.num_rows:,} rows that it announces"
+                raise InputError(f"{path.name} cannot be read: it holds {rows}", owner=OWNER)
 
     with pq.ParquetFile(path) as file:
         return Scan(path.name, file.schema_arrow, read, file.metadata.num_rows)

@@ -178,7 +178,7 @@ class TableTransform:
                 raise bad_argument(OWNER, "version of the table transform", str(VERSION), content["version"])
             transform = cls(tuple(_rule(**entry) for entry in content["rules"]), tuple(content["dropped"]))
             return transform if arrays is None else replace(transform, rules=_with_arrays(transform.rules, arrays))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"this is not a stored table transform: {error}", owner=OWNER) from None

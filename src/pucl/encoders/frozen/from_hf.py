@@ -1,6 +1,7 @@
 """``hf:ORG/NAME``: a vision network of transformers; size, mean and spread are those of its image processor."""
 
 import json
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from pucl.encoders.preprocessing import Preprocess
 from pucl.encoders.shapes import Shape
 from pucl.errors import InputError, bad_argument, one_line
-from pucl.weights import folder_of, need
+from pucl.weights import check_settings, folder_of, need
 
 LOCAL = MappingProxyType({"local_files_only": True, "trust_remote_code": False})
 BICUBIC = 3  # among the resampling methods of image processors
@@ -48,8 +49,11 @@ def load(target: str, input_shape: Shape, *, owner: str, download: bool) -> tupl
     transformers = need("transformers", f"encoder 'hf:{target}'")
     place = str(folder_of(target, f"encoder 'hf:{target}'", owner=owner, download=download))
     try:  # from a folder, so that nothing is asked of the network
+        check_settings(json.loads(Path(place, "config.json").read_text(encoding="utf-8")), f"encoder 'hf:{target}'")
         body = transformers.AutoModel.from_pretrained(place, use_safetensors=True, **LOCAL)
         processor = transformers.AutoImageProcessor.from_pretrained(place, **LOCAL)
+    except InputError:
+        raise
     except Exception as error:  # what transformers lacks shows only here
         text = one_line(error)
         problem = f"'hf:{target}' cannot be used as an encoder of images (weights in safetensors only): {text}"
@@ -73,6 +77,7 @@ def _side(size: Any, name: str) -> int:
 def build(target: str, input_shape: Shape, *, config: dict[str, Any], **options: Any) -> nn.Module:
     """The network without its weights, which are loaded later."""
     transformers = need("transformers", f"encoder 'hf:{target}'")
+    check_settings(config, f"encoder 'hf:{target}'")
     body = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(**config), trust_remote_code=False)
     return _with(body, input_shape, **options)
 

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import warnings
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -68,12 +69,26 @@ def tensors_of(data: bytes, path: Path, *, owner: str) -> dict[str, Tensor]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch speaks of pickles that it then refuses
+            _check_sizes(data)
             tensors = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
     except Exception as error:  # a damaged pickle can fail in any way
         raise InputError(f"{path} cannot be read: {one_line(error)}", owner=owner) from None
     if not isinstance(tensors, dict) or not all(isinstance(each, str) for each in tensors):
         raise bad_argument(owner, str(path), "a file of tensors by name", Described(f"a {type(tensors).__name__}"))
     return tensors
+
+
+def _check_sizes(data: bytes) -> None:
+    """Refuse an archive whose parts announce more than the file has: torch makes room for that before it looks.
+
+    torch itself does not compress them.
+    """
+    file = io.BytesIO(data)
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            size = max((part.file_size for part in archive.infolist()), default=0)
+        if size > len(data):
+            raise ValueError(f"a part of it announces {size:,} bytes")
 
 
 def why_missing(name: str) -> str | None:
