@@ -9,12 +9,18 @@ MARGIN = 4 << 20  # bytes that Python takes in a new thread before it says that 
 HEAP = 64 << 20  # bytes of addresses that glibc takes for the first block of a thread, if need be the last ones
 
 
+def check_memory(n: int, message: str = "") -> None:
+    """A MemoryError where there is no room for so many more bytes. They are not filled, which would take its time."""
+    private = {"flags": mmap.MAP_PRIVATE} if sys.platform != "win32" else {}  # as memory is that programs ask for
+    try:
+        mmap.mmap(-1, n, **private).close()
+    except (OSError, OverflowError):
+        raise MemoryError(message) from None
+
+
 def check_threads(n: int = 1) -> None:
     """A MemoryError where there is no room for the stacks and the first steps of so many more threads."""
-    try:
-        mmap.mmap(-1, n * (_stack() + MARGIN) + HEAP).close()
-    except (OSError, OverflowError):
-        raise MemoryError("no room for another thread") from None
+    check_memory(n * (_stack() + MARGIN) + HEAP, "no room for another thread")
 
 
 def start(thread: Thread) -> None:

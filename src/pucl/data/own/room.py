@@ -2,15 +2,15 @@
 
 from threading import Event, Thread
 
-from pucl.numerics.starting import check_threads, start
+from pucl.numerics.starting import check_memory, check_threads, start
 
 THREADS = 2  # one that reads and one that parses
 BLOCKS = 8  # read ahead, in work and parsed
 
 
 def check_room(block: int) -> None:
-    """Take as many bytes and threads as Arrow does, and free them; a MemoryError where there is no room."""
-    bytearray(BLOCKS * block)
+    """Ask for as many bytes and threads as Arrow takes, and free them; a MemoryError where there is no room."""
+    check_memory(BLOCKS * block)
     check_threads(THREADS)
     done = Event()
     threads = [Thread(target=done.wait) for _ in range(THREADS)]
