@@ -27,13 +27,13 @@ def problem(n_p: int = 30, n_u: int = 90, seed: int = 0) -> tuple[Rows, Bools]:
 def judges_of(monkeypatch: pytest.MonkeyPatch, x: Rows, s: Bools, **how: Any) -> tuple[list[BaggedMachines], Any]:
     """The machines, and which of them judge which rows, (machines, rows)."""
     judged: list[Any] = []
-    original = bagged_svm._judged
+    original = bagged_svm.judged_by
 
     def recording(*args: Any) -> Any:
         judged.append(original(*args))
         return judged[-1]
 
-    monkeypatch.setattr(bagged_svm, "_judged", recording)
+    monkeypatch.setattr(bagged_svm, "judged_by", recording)
     machines = fit_bagged_svm(x, s, **how)
     monkeypatch.undo()
     return machines, np.array([np.isin(np.arange(len(x)), rows) for rows in judged])

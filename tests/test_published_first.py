@@ -29,10 +29,10 @@ PHOTOGRAPHS = Schema("image", (3, 32, 32))
 CPU = torch.device("cpu")
 
 
-def brighter() -> NDArray[np.uint8]:
-    """Positives have a higher mean, which the stand-in network sees."""
-    rows = np.random.default_rng(0).integers(0, 120, size=(N, 3, 32, 32)).astype(np.uint8)
-    rows[POSITIVE] += 90
+def brighter(times: int = 1) -> NDArray[np.uint8]:
+    """Positives have a higher mean, which the stand-in network sees; as many rows `times` over."""
+    rows = np.random.default_rng(0).integers(0, 120, size=(times * N, 3, 32, 32)).astype(np.uint8)
+    rows[np.tile(POSITIVE, times)] += 90
     return rows
 
 
@@ -56,14 +56,15 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 
 def test_where_its_vectors_separate_the_classes_nothing_is_trained(installed: str) -> None:
-    fitted = PUClassifier(random_state=0).fit(brighter(), S)
+    rows, s = brighter(2), np.tile(S, 2)  # 200 labels: with 100 chance decides whether they show it
+    fitted = PUClassifier(random_state=0).fit(rows, s)
     assert fitted.choices_["encoder"] == installed and "training" not in fitted.choices_
     assert (
         fitted.reasons_[0] == f"Encoder {installed}: its weights are on this machine, used as it came; 3 numbers a row."
     )
     assert fitted.reasons_[-1] == "No pretraining: the vectors of this network separate the classes already."
-    asked = PUClassifier(encoder=published.NETWORK, random_state=0).fit(brighter(), S)
-    assert np.array_equal(fitted.decision_function(brighter()), asked.decision_function(brighter()))
+    asked = PUClassifier(encoder=published.NETWORK, random_state=0).fit(rows, s)
+    assert np.array_equal(fitted.decision_function(rows), asked.decision_function(rows))
 
 
 def test_where_they_do_not_the_better_fit_is_kept_and_both_are_in_its_record(

@@ -107,7 +107,7 @@ def fit_bagged_svm(
         m = min(len(p), len(u), MAX_IN_BAG)
         against = draw.choice(u, m, replace=False, p=_chances(u, negative))
         bags.append(np.concatenate([draw.choice(p, m, replace=False), against]))
-        judged.append(_judged(kinds, bags[-1], b, len(x), draw))
+        judged.append(judged_by(kinds, bags[-1], b, len(x), draw))
 
     def fit_and_score(number: int) -> tuple[Floats, Floats, Floats]:
         rows, rest = bags[number], judged[number]
@@ -181,7 +181,7 @@ def _fitted(n_model: int, kinds: Sequence[NDArray[np.intp]]) -> int:
     return max(n_model, round(JUDGES * n_model / HIDDEN_FOLDS / share))
 
 
-def _judged(
+def judged_by(
     kinds: Sequence[NDArray[np.intp]], bag: NDArray[np.intp], b: int, n: int, draw: np.random.Generator
 ) -> NDArray[np.intp]:
     """The rows that machine b judges: the folds it leaves out, and some of the others outside its bag.
