@@ -153,7 +153,7 @@ def test_a_map_says_which_squares_were_not_run_and_which_have_fewer_seeds() -> N
     assert heat.seeds == ((3,) * 5, (3,) * 5, (2, 2, 2, 0, 0))
     assert heat.values[2][0] == pytest.approx(85.5), "the mean of the two seeds that are there"
     top = [text.get_text() for text in draw(made).axes[0].texts][10:]
-    assert top == ["85.5\n(2 seeds)"] * 3 + ["not\nrun"] * 2
+    assert top == ["85.5\n2 seeds"] * 3 + ["not\nrun"] * 2
     table = [row for row in rows(made) if row[0] == "ssCL, test accuracy (%)"]
     assert [row[5:] for row in table[-3:]] == [(85.5, "", 2), ("", "", 0), ("", "", 0)]
 

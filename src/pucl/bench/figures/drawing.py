@@ -194,7 +194,7 @@ def _draw_table(axes: "Axes", heat: Heat, limits: tuple[float, float], seeds: in
         for column, value in enumerate(values):
             ink = "white" if value < middle else "black"
             n = heat.seeds[row][column] if heat.seeds else seeds
-            shown = f"{value:.1f}" + (f"\n({n} seed{'s' * (n > 1)})" if n < seeds else "")
+            shown = f"{value:.1f}" + (f"\n{n} seed{'s' * (n > 1)}" if n < seeds else "")
             style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6 if n < seeds else 7, "color": ink}
             if math.isnan(value):
                 axes.text(column, row, "not\nrun", **style | {"color": "#555555", "style": "italic"})
