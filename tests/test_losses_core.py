@@ -137,7 +137,7 @@ def test_a_row_of_zeros_gets_a_gradient_of_ordinary_size() -> None:
 
 
 TWO_PROCESSES = """
-import os, sys, torch, torch.distributed as dist
+import os, sys, time, torch, torch.distributed as dist
 from pucl.losses import contrastive_loss
 from pucl.registry import entries
 from references import options
@@ -160,6 +160,7 @@ if world > 1:
         contrastive_loss("sscl", z1[: rank + 2], z2[: rank + 2], [0] * (rank + 2), gather_distributed=True)
     except ValueError as error:
         out["error"] = str(error)
+    time.sleep(0.05)  # as `pucl.distributed.joined` does
     dist.destroy_process_group()
 torch.save(out, f"{folder}/out{rank}.pt")
 """

@@ -131,7 +131,7 @@ def test_sides_of_moving_centres_are_those_of_a_full_look() -> None:
 
 
 SCRIPT = """
-import json, sys
+import json, sys, time
 import torch
 import torch.distributed as dist
 from torch import Generator
@@ -144,6 +144,7 @@ z, labelled, _ = blobs(600)
 part = slice(rank * 300, (rank + 1) * 300)
 found = pupl(z[part], labelled[part], seed=3, n_init=2)
 open(f"{sys.argv[2]}/{rank}.json", "w").write(json.dumps([found.labels.tolist(), found.prior]))
+time.sleep(0.05)  # as `pucl.distributed.joined` does
 dist.destroy_process_group()
 """
 

@@ -4,6 +4,7 @@ On a single process everything is the identity.
 """
 
 import os
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pucl.device import pick_device
 from pucl.errors import Described, bad_argument
+
+PAUSE = 0.05  # seconds before parting, in which the threads of gloo end: with torch 2.4 both could wait for ever
 
 
 @contextmanager
@@ -35,6 +38,7 @@ def joined(device: str | torch.device | None = None) -> Iterator[torch.device]:
         yield place
     finally:
         if join:
+            time.sleep(PAUSE)
             dist.destroy_process_group()
 
 
