@@ -33,7 +33,9 @@ def naive(problem: PUProblem, settings: Settings = DEFAULT) -> nn.Module:
         target = problem.labelled.float()
         return regression(problem, target, torch.ones_like(target))
 
-    def risk(logits: Tensor, labelled: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(logits, labelled.float())
+    return minimise(problem, settings, label_cross_entropy)
 
-    return minimise(problem, settings, risk)
+
+def label_cross_entropy(logits: Tensor, labelled: Tensor) -> Tensor:
+    """The mean of CE(σ(f), s): every unlabelled row counts as negative."""
+    return F.binary_cross_entropy_with_logits(logits, labelled.float())

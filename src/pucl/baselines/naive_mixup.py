@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from pucl.baselines.naive import PRESETS as NAIVE_PRESETS
-from pucl.baselines.shared.learning import Learner, PUBatch, train
-from pucl.baselines.shared.regularisers import beta, mix, permutations
+from pucl.baselines.naive import label_cross_entropy
+from pucl.baselines.shared.learning import Learner, PUBatch, mixed_risk, train
+from pucl.baselines.shared.regularisers import beta, permutations
 from pucl.baselines.shared.training_problem import PUProblem
 from pucl.baselines.shared.training_settings import Settings
 from pucl.errors import check_positive
@@ -49,13 +49,8 @@ def naive_mixup(problem: PUProblem, settings: NaiveMixUpSettings = DEFAULT) -> n
     network = problem.network()
     learner = Learner(network, settings)
 
-    def risk(logits: Tensor, labelled: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(logits, labelled.float())
-
     def update(batch: PUBatch) -> Tensor:
-        weight, order = batch.draws
-        logits = network(mix(batch.x, batch.x.index_select(0, order), weight))
-        loss = mix(risk(logits, batch.labelled), risk(logits, batch.labelled[order]), weight)
+        loss = mixed_risk(network, label_cross_entropy, batch)
         learner.descend(loss)
         return loss.detach()
 

@@ -9,7 +9,7 @@ from torch import Generator, Tensor, nn
 
 from pucl.baselines.nnpu import PRESETS as NNPU_PRESETS
 from pucl.baselines.nnpu import NnPUSettings
-from pucl.baselines.shared.learning import Learner, PUBatch, train
+from pucl.baselines.shared.learning import Learner, PUBatch, mixed_risk, train
 from pucl.baselines.shared.regularisers import beta, mix, permutations
 from pucl.baselines.shared.training_problem import PUProblem
 from pucl.errors import check_positive, unknown_name
@@ -74,13 +74,8 @@ def nnpu_mixup(problem: PUProblem, settings: MixUpSettings = DEFAULT) -> nn.Modu
         mixed = mix(batch.x, problem.x.index_select(0, partner), batch.draws[0])
         return risk(network(mixed), batch.labelled)
 
-    def across(batch: PUBatch) -> Tensor:
-        weight, order = batch.draws
-        logits = network(mix(batch.x, batch.x.index_select(0, order), weight))
-        return mix(risk(logits, batch.labelled), risk(logits, batch.labelled[order]), weight)
-
     def update(batch: PUBatch) -> Tensor:
-        loss = (apart if settings.pairs == "apart" else across)(batch)
+        loss = apart(batch) if settings.pairs == "apart" else mixed_risk(network, risk, batch)
         learner.descend(loss)
         return loss.detach()
 

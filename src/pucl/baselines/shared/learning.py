@@ -8,6 +8,7 @@ from torch import Generator, Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 from pucl.baselines.shared.network import Network
+from pucl.baselines.shared.regularisers import mix
 from pucl.baselines.shared.training_problem import PUProblem
 from pucl.baselines.shared.training_settings import LEAST_STEPS, Settings
 from pucl.errors import RunError
@@ -91,6 +92,18 @@ def steps_of(problem: PUProblem, settings: Settings) -> int:
     """The steps of an epoch."""
     n = len(problem.x) if settings.labelled_batch is None else len(problem.unlabelled)
     return settings.steps or max(LEAST_STEPS, n // settings.batch_size)
+
+
+def mixed_risk(network: nn.Module, risk: Risk, batch: PUBatch) -> Tensor:
+    """The risk R of rows mixed with other rows of their batch.
+
+        λ R(f(x̃), s) + (1 − λ) R(f(x̃), s'),    x̃ = λ x + (1 − λ) x'
+
+    where λ and the places of x' are the draws of the batch.
+    """
+    weight, order = batch.draws
+    logits = network(mix(batch.x, batch.x.index_select(0, order), weight))
+    return mix(risk(logits, batch.labelled), risk(logits, batch.labelled[order]), weight)
 
 
 def train(
